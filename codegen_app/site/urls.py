@@ -57,8 +57,13 @@ from codegen_app.tracking.pages.compare_revisions.view import (
     compare_revisions_markdown,
 )
 from codegen_app.tracking.pages.history.files import series_badge, series_csv, series_plot
-from codegen_app.tracking.pages.history.view import series, series_point, series_points
-from codegen_app.tracking.pages.history.withdrawals import restore_point, withdraw_point
+from codegen_app.tracking.pages.history.view import (
+    restore_point,
+    series,
+    series_point,
+    series_points,
+    withdraw_point,
+)
 from codegen_app.tracking.pages.series.view import all_series
 from codegen_app.tracking.pages.thresholds.view import (
     add_baseline,

@@ -61,7 +61,7 @@ def raise_alerts() -> int:
     ]
     if joining:
         lock_links()
-    left = {row.alert_id for row in rows if row.alert_id and not _is_alertable(row)}
+    reduced = {row.alert_id for row in rows if row.alert_id and not _is_alertable(row)}
     alerts = _lock_alerts(joining, rows)
     by_key = {(alert.kind, alert.revision_id): alert for alert in alerts}
     for row in joining:
@@ -87,7 +87,7 @@ def raise_alerts() -> int:
         elif alert.pk in grown:
             _reopen(alert)
             record_event(alert, EventKind.GREW, note=f"{grown[alert.pk]} series more")
-        _update_recovery(alert, status, has_lost_changes=alert.pk in left)
+        _update_recovery(alert, status, has_removed_changes=alert.pk in reduced)
     return len(rows)
 
 
@@ -144,7 +144,7 @@ def _update_summary(alert: Alert, status: AlertStatus) -> None:
         alert.save(update_fields=[*columns, "changed_at"])
 
 
-def _update_recovery(alert: Alert, status: AlertStatus, *, has_lost_changes: bool) -> None:
+def _update_recovery(alert: Alert, status: AlertStatus, *, has_removed_changes: bool) -> None:
     """Record that the alert is back at the earlier level, or no longer is. If later points
     disproved all its changes, close it if nobody has looked at it yet; otherwise its people are
     notified, and decide."""
@@ -158,7 +158,7 @@ def _update_recovery(alert: Alert, status: AlertStatus, *, has_lost_changes: boo
         record_event(alert, EventKind.RECOVERED, note=f"{status.n_series} series back")
     elif since is None and known is not None:
         record_event(alert, EventKind.NOTE, note="no longer at the previous level")
-    if status.n_series or not has_lost_changes:
+    if status.n_series or not has_removed_changes:
         return
     note = "later points no longer show a change"
     if alert.state == AlertState.NEW:

@@ -40,7 +40,7 @@ def record_event(
         after=dict(after or {}),
     )
     if kind in outbox.SENT_EVENTS:
-        outbox.enqueue(event, tuple(one.pk for one in _originals(alert)))
+        outbox.enqueue(event, tuple(original.pk for original in _originals(alert)))
     return event
 
 

@@ -65,7 +65,7 @@ def link_new(new: Sequence[Alert]) -> None:
     for alert in new:
         alike = by_commit[_commit(alert)]
         # A commit's alerts belong to its earliest regression, if any.
-        first = min(alike, key=lambda one: (one.kind != AlertKind.REGRESSION, one.pk))
+        first = min(alike, key=lambda other: (other.kind != AlertKind.REGRESSION, other.pk))
         for other in alike:
             if other.pk != first.pk and alert in (other, first):
                 _link_to(other, Relation.DUPLICATE, first, _SAME_COMMIT_NOTE)
@@ -96,5 +96,5 @@ def _link_to(alert: Alert, relation: Relation, other: Alert, note: str) -> None:
     setattr(alert, relation.value, root)  # loaded: the alert's next events read it
     for follower in Alert.objects.filter(Q(duplicate_of=alert) | Q(downstream_of=alert)):
         is_duplicate = follower.duplicate_of_id == alert.pk
-        held = Relation.DUPLICATE if is_duplicate else Relation.DOWNSTREAM
-        change_alert(follower, EventKind.LINK, {held.value: root.pk}, note=note)
+        existing = Relation.DUPLICATE if is_duplicate else Relation.DOWNSTREAM
+        change_alert(follower, EventKind.LINK, {existing.value: root.pk}, note=note)

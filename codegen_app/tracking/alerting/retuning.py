@@ -23,12 +23,12 @@ def retune(alert: Alert, actor: AbstractBaseUser | None) -> list[TuningRun]:
     """Start a run with a budget of ``BUDGET_S`` for each of the alert's own problems, the largest
     change first; an open run is reused. Raises ``UserError`` if there is nothing to tune."""
     alert = Alert.objects.select_for_update().get(pk=alert.pk)
-    own = own_series(alert, changes_of(alert))
-    if not own:
+    tunable = own_series(alert, changes_of(alert))
+    if not tunable:
         raise UserError("no series of this alert is measured here: nothing to tune")
     known = AlertRun.objects.filter(alert=alert, run__state__in=OPEN_STATES)
-    running = {one.series_id: one.run for one in known.select_related("run")}
-    return [running.get(series.pk) or _start(alert, series, actor) for series in own[:MAX_RUNS]]
+    running = {row.series_id: row.run for row in known.select_related("run")}
+    return [running.get(series.pk) or _start(alert, series, actor) for series in tunable[:MAX_RUNS]]
 
 
 def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> TuningRun:

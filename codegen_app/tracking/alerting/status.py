@@ -57,14 +57,14 @@ def alert_statuses(alerts: Collection[Alert]) -> dict[int, AlertStatus]:
     """Return the statuses by the alerts' keys, in two queries."""
     keys = [alert.pk for alert in alerts]
     live = Change.objects.filter(withdrawn_at=None)
-    own = [LiveChange(*row) for row in live.filter(alert__in=keys).values_list(*_FIELDS)]
-    of_series = live.filter(series__in={one.series for one in own})
+    current = [LiveChange(*row) for row in live.filter(alert__in=keys).values_list(*_FIELDS)]
+    of_series = live.filter(series__in={change.series for change in current})
     histories: dict[int, list[LiveChange]] = {}
     for row in of_series.order_by("series_id", "at", "pk").values_list(*_FIELDS):
-        moved = LiveChange(*row)
-        histories.setdefault(moved.series, []).append(moved)
+        change = LiveChange(*row)
+        histories.setdefault(change.series, []).append(change)
     by_alert: dict[int | None, list[LiveChange]] = {key: [] for key in keys}
-    for change in own:
+    for change in current:
         by_alert[change.alert].append(change)
     statuses = {}
     for key in keys:

@@ -106,7 +106,7 @@ def link(
     if to in alerts or not folded:
         raise UserError(f"alert {to}: an alert cannot be linked to itself")
     _check_circle(to, [row.pk for row in folded])
-    columns = {one.value: to if one == relation else None for one in Relation}
+    columns = {other.value: to if other == relation else None for other in Relation}
     return _record_action(
         _change_links(folded, columns, by), f"{relation.label} alert {to}", folded
     )
@@ -163,8 +163,10 @@ def summary_of(event: AlertEvent) -> str:
         return str(AlertState(after["state"]).label)
     if "assignee" in after:
         return "assigned" if after["assignee"] else "unassigned"
-    to = {one: after[one.value] for one in Relation if after.get(one.value)}
-    return next((f"{one.label} alert {pk}" for one, pk in to.items()), "link removed")
+    targets = {relation: after.get(relation.value) for relation in Relation}
+    return next(
+        (f"{relation.label} alert {pk}" for relation, pk in targets.items() if pk), "link removed"
+    )
 
 
 def _lock_alerts(alerts: Collection[int]) -> list[Alert]:
@@ -195,19 +197,19 @@ def _change(
         raise UserError(f"alert {row.pk}: {reason}") from None
 
 
-def _check_unchanged(event: AlertEvent, row: Alert) -> None:
+def _check_unchanged(event: AlertEvent, alert: Alert) -> None:
     """Raise ``UserError`` if what an event changed was changed again."""
-    later = AlertEvent.objects.filter(alert=row, pk__gt=event.pk, undone_by=None)
+    later = AlertEvent.objects.filter(alert=alert, pk__gt=event.pk, undone_by=None)
     later = later.exclude(kind=EventKind.UNDO).select_related("by").order_by("-pk")
-    other = next((one for one in later if one.after.keys() & event.after.keys()), None)
+    other = next((row for row in later if row.after.keys() & event.after.keys()), None)
     if other is not None:
         who = other.by.get_username() if other.by is not None else "Kiln"
         raise UserError(
-            f"nothing was undone: alert {row.pk} was changed "
+            f"nothing was undone: alert {alert.pk} was changed "
             f"by {who} at {other.at:%Y-%m-%d %H:%M} UTC ({summary_of(other)})"
         )
-    if column_values(row, event.after) != event.after:
-        raise UserError(f"nothing was undone: alert {row.pk} was changed later")
+    if column_values(alert, event.after) != event.after:
+        raise UserError(f"nothing was undone: alert {alert.pk} was changed later")
 
 
 def _record_action(events: Sequence[AlertEvent], what: str, rows: Sequence[Alert]) -> TriageAction:

@@ -122,11 +122,11 @@ class RevisionComparison:
     def select(self, status: str = "", search: str = "", within: str = "") -> list[SeriesRow]:
         """Return rows with this status, with all these words in their names, in this group."""
         words = search.lower().split()
-        wanted = STATUSES.get(status)
+        selected = STATUSES.get(status)
         return [
             row
             for row in self.comparison.rows
-            if (wanted is None or row.status is wanted)
+            if (selected is None or row.status is selected)
             and all(word in row.series.lower() for word in words)
             and (not within or within in self._groups(row))
         ]
@@ -240,11 +240,11 @@ def compare_sides(
 def _names(series: Iterable[StoredSeries]) -> dict[int, str]:
     """Return a name for each series; equal names are distinguished by the series' numbers."""
     names = {}
-    for one in series:
-        sizes = format_bindings(one.sizes)
-        problem = f"{one.problem} at {sizes}" if sizes else one.problem
-        parts = (problem, one.metric, one.target, one.device, one.toolchain)
-        names[one.id] = ", ".join(filter(None, parts))
+    for row in series:
+        sizes = format_bindings(row.sizes)
+        problem = f"{row.problem} at {sizes}" if sizes else row.problem
+        parts = (problem, row.metric, row.target, row.device, row.toolchain)
+        names[row.id] = ", ".join(filter(None, parts))
     counts = Counter(names.values())
     return {key: f"{name} [{key}]" if counts[name] > 1 else name for key, name in names.items()}
 

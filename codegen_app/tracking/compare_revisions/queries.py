@@ -113,15 +113,15 @@ def load_sides(before: ComparedSide, after: ComparedSide) -> StoredSides:
     """Load all points of both sides, at most ``MAX_POINTS`` per series (5 queries)."""
     old, new = _points(before), _points(after)
     series = {
-        key: StoredSeries(key, problem, own, json.loads(sizes), *others)
-        for key, problem, own, sizes, *others in _rows(_SERIES, [list(old.keys() | new.keys())])
+        key: StoredSeries(key, problem, own_problem, json.loads(sizes), *others)
+        for key, problem, own_problem, sizes, *others in _rows(_SERIES, [list({*old, *new})])
     }
     points = (point for side in (old, new) for points in side.values() for point in points)
     keys = {point.conditions for point in points}
     instructions = ["attributes", INSTRUCTIONS_DIGEST]
     values = [sorted(CODE_FACTS), instructions, instructions, list(keys)]
     conditions = {key: StoredConditions(*texts) for key, *texts in _rows(_CONDITIONS, values)}
-    problems = {one.own_problem for one in series.values() if one.own_problem is not None}
+    problems = {row.own_problem for row in series.values() if row.own_problem is not None}
     graphs: dict[int, list[str]] = {}
     for problem, name in _rows(_GRAPHS, [list(problems)]):
         graphs.setdefault(problem, []).append(name)

@@ -90,11 +90,11 @@ def match_environments(
     )
     if len(old) <= 1 and len(new) <= 1:
         return before, after
-    common = next((one for one in new if one in old), None)
+    common = next((environment for environment in new if environment in old), None)
     chosen = [common or next(iter(old), ""), common or next(iter(new), "")]
     return tuple(  # type: ignore[return-value]
-        [point for point in side if conditions.environment(point.conditions) == of]
-        for side, of in zip((before, after), chosen, strict=True)
+        [point for point in side if conditions.environment(point.conditions) == environment]
+        for side, environment in zip((before, after), chosen, strict=True)
     )
 
 
@@ -103,7 +103,7 @@ def side_samples(
     groups: Sequence[str],
     series: StoredSeries,
     points: Sequence[StoredPoint],
-    point: Point | None,
+    newest: Point | None,
 ) -> MeasuredSeries:
     """Return a side's samples as times: values for which higher is better are inverted (1 / value).
 
@@ -111,18 +111,23 @@ def side_samples(
     the samples of the points that have at least as many; if none has, the interval of the newest
     point that has one over as many; else the values.
     """
-    values = [one.value for one in points]
+    values = [point.value for point in points]
     kept: list[float] = []
     interval = None
     if len(points) < MIN_RATIO_SAMPLES:
         least = 1 if len(points) == 1 else MIN_RATIO_SAMPLES
-        rich = [one.samples for one in points if one.samples and len(one.samples) >= least]
-        kept = [sample for each in rich for sample in each]
+        kept = [
+            sample
+            for point in points
+            if point.samples and len(point.samples) >= least
+            for sample in point.samples
+        ]
         if not kept:
             intervals = (
-                Interval(one.value, one.low, one.high, one.n)
-                for one in points
-                if one.n >= MIN_RATIO_SAMPLES and one.low is not None and one.high is not None
+                Interval(point.value, point.low, point.high, point.n)
+                for point in points
+                if point.n >= MIN_RATIO_SAMPLES
+                if point.low is not None and point.high is not None
             )
             interval = next(intervals, None)
     if not kept and interval is None:
@@ -137,4 +142,4 @@ def side_samples(
             interval = Interval(
                 1 / interval.median, 1 / interval.high, 1 / interval.low, interval.n
             )
-    return MeasuredSeries(name, groups[0], samples, point, interval, tuple(groups[1:]), unusable)
+    return MeasuredSeries(name, groups[0], samples, newest, interval, tuple(groups[1:]), unusable)

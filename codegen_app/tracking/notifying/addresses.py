@@ -105,7 +105,7 @@ def is_allowed(address: IpAddress, allowed: Sequence[IpNetwork]) -> bool:
         nat64 = IPv4Address(int(address) & 0xFFFF_FFFF) if address in _NAT64 else None
         reached = nat64 or address.ipv4_mapped or address
     return _is_public(reached) or any(
-        one in network for one in (address, reached) for network in allowed
+        each in network for each in (address, reached) for network in allowed
     )
 
 

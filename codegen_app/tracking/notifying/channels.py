@@ -74,10 +74,10 @@ def send_test(actor: AbstractBaseUser, row: Channel) -> Delivery:
         raise UserError(
             f"{row} already has {_MAX_OPEN_TESTS} pending tests: wait for their results"
         )
-    made = Delivery.objects.create(channel=row, key=uuid.uuid4(), next_at=timezone.now())
+    delivery = Delivery.objects.create(channel=row, key=uuid.uuid4(), next_at=timezone.now())
     audit.record(actor, "test channel", row)
     queue.notify(queue.Kind.NOTIFY)
-    return made
+    return delivery
 
 
 @transaction.atomic

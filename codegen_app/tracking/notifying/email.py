@@ -28,10 +28,10 @@ def subject(message: Message) -> str:
     recovered = "recovered: " if message.event == EventKind.RECOVERED else ""
     words = [f"[Kiln] {recovered}{AlertKind(alert.kind).label}"]
     if alert.kind == AlertKind.MISSING:
-        words += [f"of {one.problem} on {one.device}" for one in message.series[:1]]
+        words += [f"of {series.problem} on {series.device}" for series in message.series[:1]]
     else:
         words.append(f"in {alert.n_series} series")
-        if (worst := next((one.change for one in message.series), None)) is not None:
+        if (worst := next((series.change for series in message.series), None)) is not None:
             words.append(f"up to {_ascii_change(worst)}")
         if message.revision is not None:
             words.append(f"since {message.revision.name[:12]}")

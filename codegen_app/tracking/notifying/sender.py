@@ -68,7 +68,7 @@ def send_due() -> int:
     with ThreadPoolExecutor(_MAX_CONCURRENT, thread_name_prefix="sending") as pool:
         while True:
             while len(running) < _MAX_CONCURRENT:
-                delivery = claim([one.channel_id for one in running.values()])
+                delivery = claim([delivery.channel_id for delivery in running.values()])
                 if delivery is None:
                     break
                 running[pool.submit(_prepare_send(delivery))] = delivery

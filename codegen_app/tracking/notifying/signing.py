@@ -34,8 +34,8 @@ def key(salt: str) -> str:
     random, mark = salt[:-_MARK_LENGTH], salt[-_MARK_LENGTH:]
     for secret in _secrets():
         if constant_time_compare(_mark(random, secret), mark):
-            made = base64.urlsafe_b64encode(_derived(b"key", random, secret))
-            return f"kiln_hook_{made.decode().rstrip('=')}"
+            digits = base64.urlsafe_b64encode(_derived(b"key", random, secret))
+            return f"kiln_hook_{digits.decode().rstrip('=')}"
     raise OtherSecretError("the channel key was created with another KILN_SECRET_KEY: renew it")
 
 
@@ -45,7 +45,9 @@ def signature(signing_key: str, timestamp: str, body: bytes) -> str:
 
 
 def _secrets() -> list[bytes]:
-    return [str(one).encode() for one in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+    return [
+        str(secret).encode() for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    ]
 
 
 def _mark(random: str, secret: bytes) -> str:

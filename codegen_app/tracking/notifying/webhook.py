@@ -176,7 +176,7 @@ def _retry_after_s(text: str) -> float:
 
 
 def _remaining_s(end: float) -> float:
-    left = end - time.monotonic()
-    if left <= 0:
+    remaining = end - time.monotonic()
+    if remaining <= 0:
         raise _DeadlineError
-    return left
+    return remaining

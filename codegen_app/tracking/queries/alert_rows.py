@@ -136,7 +136,9 @@ def unfolded_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
     worst = worst_changes([row.pk for row in rows])
     found = []
     for row in rows:
-        linked = next((one for one in Relation if getattr(row, f"{one.value}_id")), None)
+        linked = next(
+            (relation for relation in Relation if getattr(row, f"{relation.value}_id")), None
+        )
         found.append(
             build_row(
                 AlertRow,
@@ -204,11 +206,11 @@ def worst_changes(alerts: Collection[int]) -> dict[int, WorstChange]:
     rows = Change.objects.filter(pk__in=worst_change_ids(alerts)).select_related("series")
     for row in rows.defer("explanation"):
         series, sizes = row.series, format_bindings(row.series.sizes)
-        of = f"{series.metric} of {series.problem}{f' at {sizes}' if sizes else ''}"
+        subject = f"{series.metric} of {series.problem}{f' at {sizes}' if sizes else ''}"
         found[row.alert_id or 0] = build_row(
             WorstChange,
             row,
-            series=f"{of} on {series.device_name}",
+            series=f"{subject} on {series.device_name}",
             generated=series.is_generated,
             emulated=is_emulated(series.target),
         )

@@ -98,7 +98,7 @@ class _Environments:
         found = environment_differences(before, after)
         if before.compiler != after.compiler:
             every = differences(Side((before,)), Side((after,)))
-            found = (*(one for one in every if one.aspect in _COMPILER_ASPECTS), *found)
+            found = (*(row for row in every if row.aspect in _COMPILER_ASPECTS), *found)
         return found
 
     def _parse_point(self, facts: str) -> Point:

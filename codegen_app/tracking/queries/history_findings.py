@@ -44,7 +44,7 @@ class FindingsReport:
 
 def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsReport:
     """Return the findings of the series that have imported points at these commits (3 queries)."""
-    subjects = {one.commit: one.subject for one in revisions}
+    subjects = {revision.commit: revision.subject for revision in revisions}
     points = list(
         Datum.objects.valid()
         .filter(

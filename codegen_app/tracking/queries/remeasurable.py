@@ -24,10 +24,10 @@ def changes_of(alert: Alert) -> list[Change]:
 
 def own_series(alert: Alert, changes: Iterable[Change]) -> list[Series]:
     """Return the series of our own problems, in the order of the changes."""
-    found = {one.series_id: one.series for one in changes}
+    found = {change.series_id: change.series for change in changes}
     if alert.series is not None:
         found.setdefault(alert.series.pk, alert.series)
-    return [one for one in found.values() if one.own_problem_id is not None]
+    return [series for series in found.values() if series.own_problem_id is not None]
 
 
 def points_with_builds(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]:
@@ -60,8 +60,8 @@ def points_between(change: Change) -> list[Datum]:
     for each revision that lies between the points next to the change and has no point in this
     series. If there are more than ``MAX_BETWEEN``, they are spaced evenly (2 queries)."""
     series = change.series
-    own = Datum.objects.valid().filter(series=series)
-    last = own.filter(at__lt=change.at).order_by("-at", "-id").first()
+    points = Datum.objects.valid().filter(series=series, at__lt=change.at)
+    last = points.order_by("-at", "-id").first()
     if last is None:
         return []
     alike = Series.objects.filter(
@@ -74,9 +74,9 @@ def points_between(change: Change) -> list[Datum]:
     found: dict[int, Datum] = {}
     for row in rows.exclude(revision__in=ends).order_by("at", "id")[:_MAX_POINTS]:
         found.setdefault(row.revision_id, row)
-    each = list(found.values())
-    step = max(1, len(each) / MAX_BETWEEN)
-    return [each[int(n * step)] for n in range(min(len(each), MAX_BETWEEN))]
+    candidates = list(found.values())
+    step = max(1, len(candidates) / MAX_BETWEEN)
+    return [candidates[int(n * step)] for n in range(min(len(candidates), MAX_BETWEEN))]
 
 
 _MAX_POINTS = 200  # points: runs repeat a revision

@@ -176,7 +176,7 @@ def point_value(datum: Datum, unit: str) -> PointValue:
 
 def latest_values(series: Iterable[Series]) -> dict[int, PointValue]:
     """Return the latest valid point of each series, by the index of histories (1 query)."""
-    units = {one.pk: one.unit for one in series}
+    units = {row.pk: row.unit for row in series}
     of_each = Datum.objects.valid().filter(series=OuterRef("pk")).order_by("-at", "-id")
     latest = Subquery(of_each.values("pk")[:1])
     keys = Series.objects.filter(pk__in=units).order_by().values(latest=latest)

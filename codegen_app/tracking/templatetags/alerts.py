@@ -69,9 +69,9 @@ def duration(length: timedelta | None) -> str:
 
 
 @register.filter
-def as_duration(given: timedelta | str | None) -> str:
+def as_duration(length: timedelta | str | None) -> str:
     """Format a duration as the form accepts it."""
-    return format_duration(given) if isinstance(given, timedelta) else given or ""
+    return format_duration(length) if isinstance(length, timedelta) else length or ""
 
 
 @register.filter

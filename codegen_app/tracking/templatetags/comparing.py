@@ -34,8 +34,8 @@ def compared_status(name: str) -> SafeString:
 @register.simple_tag(takes_context=True)
 def choose(context: Context, side: str, choice: SideChoice) -> str:
     """Return this page's address with the choice as that side."""
-    given = {side: choice.text, "repository": choice.repository, "find": "", "start": ""}
-    return replace_query(context["request"], **given)
+    changes = {side: choice.text, "repository": choice.repository, "find": "", "start": ""}
+    return replace_query(context["request"], **changes)
 
 
 @register.filter

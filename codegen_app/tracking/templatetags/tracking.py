@@ -68,12 +68,12 @@ def series_tags(head: SeriesHead) -> SafeString:
 @register.simple_tag(takes_context=True)
 def with_beside(context: Context, page: HistoryPage, key: int) -> str:
     """Return the history's address with one more series beside it."""
-    keys = [one.head.id for one in page.beside] + [key]
+    keys = [other.head.id for other in page.beside] + [key]
     return replace_query(context["request"], **{"with": ",".join(map(str, keys[-MAX_BESIDE:]))})
 
 
 @register.simple_tag(takes_context=True)
 def without_beside(context: Context, page: HistoryPage, key: int) -> str:
     """Return the history's address without one of the series beside it."""
-    keys = [one.head.id for one in page.beside if one.head.id != key]
+    keys = [other.head.id for other in page.beside if other.head.id != key]
     return replace_query(context["request"], **{"with": ",".join(map(str, keys))})

@@ -133,8 +133,8 @@ def alert_actions(pk: int) -> AlertActions:
     series = {change.series_id: change.series for change in changes}
     if alert.series is not None:
         series[alert.series.pk] = alert.series
-    sent = [one for one in series.values() if one.own_problem_id is None]
-    generated = sum(one.is_generated for one in sent)
+    sent = [row for row in series.values() if row.own_problem_id is None]
+    generated = sum(row.is_generated for row in sent)
     runs = AlertRun.objects.filter(alert=alert).select_related("run", "series").order_by("-pk")
     run_rows = tuple(
         RunRow(row.run_id, row.run.get_absolute_url(), row.series.problem, row.run.state)

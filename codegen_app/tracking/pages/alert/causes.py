@@ -52,13 +52,13 @@ def group_causes(
     rows, details = [], {}
     for (cause, rule, reason), members in groups.items():
         first = members[0]
-        shared_differences = _shared_texts([tuple(differences[one.pk]) for one in members])
-        shared_notes = _shared_texts([notes[one.pk] for one in members])
+        shared_differences = _shared_texts([tuple(differences[member.pk]) for member in members])
+        shared_notes = _shared_texts([notes[member.pk] for member in members])
         rows.append(
             CauseGroup(
                 cause=cause,
                 rule=rule,
-                n_series=len({one.series_id for one in members}),
+                n_series=len({member.series_id for member in members}),
                 candidates=tuple(map(str, first.explanation.get("candidates", ()))),
                 reason=reason,
                 notes=tuple(shared_notes),
@@ -68,15 +68,15 @@ def group_causes(
             )
         )
         shared = {*shared_differences, *shared_notes}
-        for one in members:
-            aspects = differences[one.pk]
+        for member in members:
+            aspects = differences[member.pk]
             telling = [text for text, aspect in aspects.items() if aspect not in _DIGESTS]
-            texts = [text for text in (*telling, *notes[one.pk]) if text not in shared]
-            details[one.pk] = tuple(texts[:MAX_SHOWN])
+            texts = [text for text in (*telling, *notes[member.pk]) if text not in shared]
+            details[member.pk] = tuple(texts[:MAX_SHOWN])
     return tuple(rows), details
 
 
-def _shared_texts(each: Sequence[tuple[str, ...]]) -> list[str]:
+def _shared_texts(lists: Sequence[tuple[str, ...]]) -> list[str]:
     """Return the texts that all have, in the order of the first."""
-    others = [set(one) for one in each[1:]]
-    return [text for text in each[0] if all(text in other for other in others)]
+    others = [set(texts) for texts in lists[1:]]
+    return [text for text in lists[0] if all(text in other for other in others)]

@@ -115,7 +115,7 @@ class AlertPage:
     @property
     def has_besides(self) -> bool:
         """Whether a change has details of its own."""
-        return any(one.besides for one in self.changes)
+        return any(change.besides for change in self.changes)
 
     @property
     def end(self) -> int:
@@ -125,7 +125,9 @@ class AlertPage:
 
 def alert_page(pk: int, start: int = 0) -> AlertPage:
     """Return an alert by number (7 queries). Raises ``Alert.DoesNotExist``."""
-    linked = (f"{one.value}__{of}" for one in Relation for of in ("revision", "series"))
+    linked = (
+        f"{relation.value}__{name}" for relation in Relation for name in ("revision", "series")
+    )
     related = ("revision", "series", "assignee", *linked)
     alert = Alert.objects.select_related(*related).get(pk=pk)
     changes = list(
@@ -138,9 +140,9 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
     diff_url = compare_url = ""
     if changes and changes[0].previous is not None:
         sides = changes[0].previous, changes[0].revision
-        names = [revision_text(side.name) for side in sides]
+        texts = [revision_text(side.name) for side in sides]
         diff_url = forge_diff_url(*sides)
-        compare_url = comparison_url(*names) if all(names) else ""
+        compare_url = comparison_url(*texts) if all(texts) else ""
     row = alert_rows([alert])[0]
     series = alert.series
     return AlertPage(
@@ -215,8 +217,9 @@ def _event_text(row: AlertEvent, names: Mapping[int, str]) -> str:
         key = after.get("assignee")
         return f"assigned to {names.get(key, 'a deleted account')}" if key else "unassigned"
     if row.kind == EventKind.LINK:
-        to = [f"{one.label} #{after[one.value]}" for one in Relation if after.get(one.value)]
-        return to[0] if to else "link removed"
+        targets = {relation: after.get(relation.value) for relation in Relation}
+        texts = (f"{relation.label} #{pk}" for relation, pk in targets.items() if pk)
+        return next(texts, "link removed")
     return str(row.get_kind_display())
 
 

@@ -84,21 +84,21 @@ class TriageForm(forms.Form):
 
     def clean_to(self) -> int | None:
         """Return the other alert's number, given with or without #."""
-        given = str(self.cleaned_data.get("to", "")).strip().removeprefix("#")
-        if not given:
+        number = str(self.cleaned_data.get("to", "")).strip().removeprefix("#")
+        if not number:
             return None
-        if not given.isdecimal() or len(given) > 18:
+        if not number.isdecimal() or len(number) > 18:
             raise forms.ValidationError(
                 "%(given)s is not an alert number.", params={"given": self.cleaned_data["to"]}
             )
-        return int(given)
+        return int(number)
 
     def clean(self) -> dict[str, Any]:
         """Require the other alert's number for a link."""
-        given: Mapping[str, Any] = super().clean() or {}
-        if given.get("do") in Relation.values and given.get("to") is None and not self.errors:
+        values: Mapping[str, Any] = super().clean() or {}
+        if values.get("do") in Relation.values and values.get("to") is None and not self.errors:
             raise forms.ValidationError("Enter the number of the other alert.")
-        return dict(given)
+        return dict(values)
 
     @property
     def line(self) -> str:

@@ -89,7 +89,7 @@ class AlertList:
     @property
     def total(self) -> int:
         """The number of alerts in any state."""
-        return next(one.count for one in self.states if one.state == ALL)
+        return next(row.count for row in self.states if row.state == ALL)
 
 
 def alert_list(

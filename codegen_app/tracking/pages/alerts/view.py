@@ -65,7 +65,7 @@ def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
     """One alert with its changes and its events."""
     address = AlertForm(request.GET)
     page = get_or_404(f"alert {pk}", one_alert.alert_page, pk, address.number("start") or 0)
-    shown = {} if as_json else {**_controls(request), "again": alert_actions(pk)}
+    context = {} if as_json else {**_controls(request), "again": alert_actions(pk)}
     return render_page(
         request,
         "tracking/alert.html",
@@ -74,7 +74,7 @@ def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         title=f"Alert {pk}",
         stages=[Crumb("Alerts", reverse("alerts")), Crumb(f"#{pk}")],
         address=address,
-        **shown,
+        **context,
     )
 
 

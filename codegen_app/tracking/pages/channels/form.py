@@ -78,21 +78,21 @@ class ChannelForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Check that the address fits the kind."""
-        given = self.cleaned_data
-        if "address" in given and "kind" in given:
-            check = _url if given["kind"] == ChannelKind.WEBHOOK else _emails
+        values = self.cleaned_data
+        if "address" in values and "kind" in values:
+            check = _url if values["kind"] == ChannelKind.WEBHOOK else _emails
             try:
-                given["address"] = check(given["address"])
+                values["address"] = check(values["address"])
             except UserError as error:
                 self.add_error("address", f"{str(error)[:1].upper()}{str(error)[1:]}.")
-        return given
+        return values
 
 
 class EditChannelForm(ChannelForm):
     """The same for an existing channel; its kind, webhook or e-mail, is fixed."""
 
-    def __init__(self, row: Channel, given: Any = None) -> None:
-        super().__init__(given, initial={name: getattr(row, name) for name in self.base_fields})
+    def __init__(self, row: Channel, data: Any = None) -> None:
+        super().__init__(data, initial={name: getattr(row, name) for name in self.base_fields})
         self.fields["kind"].disabled = True
         self.fields["kind"].widget = forms.HiddenInput()
 
@@ -115,11 +115,11 @@ def _emails(text: str) -> str:
     found = list(dict.fromkeys(text.replace(",", " ").split()))
     if not 1 <= len(found) <= MAX_EMAILS:
         raise UserError(f"enter 1 to {MAX_EMAILS} e-mail addresses")
-    for one in found:
+    for address in found:
         try:
-            validate_email(one)
+            validate_email(address)
         except forms.ValidationError:
-            raise UserError(f"{one!r} is not an e-mail address") from None
-        if not one.isascii():
-            raise UserError(f"{one!r}: only ASCII characters are supported")
+            raise UserError(f"{address!r} is not an e-mail address") from None
+        if not address.isascii():
+            raise UserError(f"{address!r}: only ASCII characters are supported")
     return "\n".join(found)

@@ -17,7 +17,7 @@ class RevisionsForm(QueryForm):
     before = Text()
     after = Text()
     repository = Text()
-    group = forms.ChoiceField(required=False, choices=[(one.value, one.value) for one in Grouping])
+    group = forms.ChoiceField(required=False, choices=[(by.value, by.value) for by in Grouping])
     least_effect = forms.FloatField(required=False, min_value=0, max_value=0.5)
     status = forms.ChoiceField(
         required=False, choices=[(name, name) for name in STATUS_NAMES.values()]

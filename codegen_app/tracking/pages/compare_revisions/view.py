@@ -97,6 +97,6 @@ def compare_revisions_markdown(request: HttpRequest) -> HttpResponse:
         found = compare_sides(before, after, repository, address.grouping, address.settings)
     except UserError as error:
         return HttpResponse(f"{error}\n", kind, _UNPROCESSABLE)
-    shown = {name: request.GET.get(name, "") for name in ("repository", "group", "least_effect")}
-    link = absolute_url(comparison_url(before, after, **shown))
+    settings = {name: request.GET.get(name, "") for name in ("repository", "group", "least_effect")}
+    link = absolute_url(comparison_url(before, after, **settings))
     return HttpResponse(found.markdown(link), kind)

@@ -144,7 +144,7 @@ def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart
     if not shown:
         raise Series.DoesNotExist
     most = min(MAX_POINTS, MAX_POINTS_TOTAL // len(shown))
-    keys = [one.pk for one in shown]
+    keys = [row.pk for row in shown]
     rows = _fetch_rows(_POINTS, {"series": keys, "until": until or _FAR, "most": most})
     return _chart(shown, rows)
 
@@ -166,7 +166,9 @@ def _chart(shown: Sequence[Series], rows: Sequence[tuple[Any, ...]]) -> Chart:
     """Build the chart from the points; everything else is loaded (5 queries)."""
     keys = [series.pk for series in shown]
     points = [_Point(*row) for row in rows]
-    revisions = {key: index for index, key in enumerate(dict.fromkeys(p.revision for p in points))}
+    revisions = {
+        key: index for index, key in enumerate(dict.fromkeys(point.revision for point in points))
+    }
     found = _fetch_rows(_REVISIONS, [list(revisions)])
     names = {pk: (_short_revision(name), branch) for pk, name, branch, _ in found}
     conditions = {point.conditions for point in points}

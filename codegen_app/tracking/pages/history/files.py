@@ -78,8 +78,8 @@ def _embeddable(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
         if not is_public and not embedding.may_see(request):
             return redirect_to_login(request.get_full_path())
         response = view(request, pk)
-        kept: dict[str, Any] = {"public": True} if is_public else {"private": True}
-        patch_cache_control(response, max_age=PICTURE_MAX_AGE_S, **kept)
+        scope: dict[str, Any] = {"public": True} if is_public else {"private": True}
+        patch_cache_control(response, max_age=PICTURE_MAX_AGE_S, **scope)
         return response
 
     return login_not_required(answer)
@@ -89,8 +89,8 @@ def _embeddable(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
 def series_plot(request: HttpRequest, pk: int) -> HttpResponse:
     """The history as a plot; ``?theme=dark`` for dark pages."""
     address = EmbedForm(request.GET)
-    of = get_or_404(f"series {pk}", plot_data, pk)
-    return _picture(plots.plot(of, address.text("theme") or "light"))
+    data = get_or_404(f"series {pk}", plot_data, pk)
+    return _picture(plots.plot(data, address.text("theme") or "light"))
 
 
 @_embeddable
@@ -98,8 +98,8 @@ def series_badge(request: HttpRequest, pk: int) -> HttpResponse:
     """The latest value and the change of the last ``?days=30``."""
     address = EmbedForm(request.GET)
     days = min(address.number("days") or plots.DAYS, plots.MAX_DAYS)
-    of = get_or_404(f"series {pk}", plot_data, pk)
-    return _picture(plots.badge(of, address.text("theme") or "light", days))
+    data = get_or_404(f"series {pk}", plot_data, pk)
+    return _picture(plots.badge(data, address.text("theme") or "light", days))
 
 
 def _picture(svg: str) -> HttpResponse:

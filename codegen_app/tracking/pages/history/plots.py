@@ -15,17 +15,17 @@ from datetime import UTC, datetime, timedelta
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from codegen_app.tracking.queries.plot_data import PlotChange, PlotData
+from codegen_app.tracking.queries.plot_data import PlotData
+from codegen_app.tracking.queries.series_summary import ChangeSummary, PointValue, SeriesHead
 from codegen_app.web.ticks import round_ticks
 from scheduler.text import one_line
 from scheduler.track.effect import Effect, effect_of, format_change
-from scheduler.track.units import Scale, format_ratio, format_value, scale_of
+from scheduler.track.units import Scale, format_ratio, scale_of
 
 WIDTH, HEIGHT = 720, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 44, 30
 DAYS = 30  # back from now, for a badge's changes
 MAX_DAYS = 3650
-_DAY_MS = 86_400_000
 _TITLE, _LABEL = 84, 44  # characters that fit
 
 
@@ -52,14 +52,14 @@ THEMES = {
 class _Frame:
     """Maps times and values to coordinates in the picture."""
 
-    first: float
-    last: float
+    first: datetime
+    last: datetime
     least: float
     most: float
 
-    def x(self, ms: float) -> float:
+    def x(self, moment: datetime) -> float:
         span = self.last - self.first
-        share = (ms - self.first) / span if span else 0.5
+        share = (moment - self.first) / span if span else 0.5
         return round(_LEFT + share * (WIDTH - _LEFT - _RIGHT), 1)
 
     def y(self, value: float) -> float:
@@ -101,19 +101,19 @@ def _frame(series: PlotData) -> _Frame | None:
     least = min(point.value if point.low is None else point.low for point in points)
     most = max(point.value if point.high is None else point.high for point in points)
     room = (most - least) * 0.08 or abs(most) * 0.05 or 1.0
-    return _Frame(points[0].ms, points[-1].ms, least - room, most + room)
+    return _Frame(points[0].at, points[-1].at, least - room, most + room)
 
 
 def _drawing(series: PlotData, frame: _Frame, scale: Scale, theme: Theme) -> dict[str, object]:
     """Return the axes' ticks, the line, the outline of the interval band (there and back), and the
     changes."""
     ticks = round_ticks(frame.least * scale.factor, frame.most * scale.factor)
-    anchors = [("middle", (frame.first + frame.last) / 2)]
+    anchors = [("middle", frame.first + (frame.last - frame.first) / 2)]
     if frame.last > frame.first:
         anchors = [("start", frame.first), *anchors, ("end", frame.last)]
-    form = "%Y-%m-%d" if frame.last - frame.first > 2 * _DAY_MS else "%Y-%m-%d %H:%M"
+    form = "%Y-%m-%d" if frame.last - frame.first > timedelta(days=2) else "%Y-%m-%d %H:%M"
     known = [
-        (frame.x(point.ms), frame.y(point.low), frame.y(point.high))
+        (frame.x(point.at), frame.y(point.low), frame.y(point.high))
         for point in series.points
         if point.low is not None and point.high is not None
     ]
@@ -123,21 +123,21 @@ def _drawing(series: PlotData, frame: _Frame, scale: Scale, theme: Theme) -> dic
         "ticks": [{"y": frame.y(value / scale.factor), "text": f"{value:.6g}"} for value in ticks],
         "moments": [
             {
-                "x": frame.x(ms),
+                "x": frame.x(moment),
                 "anchor": anchor,
-                "text": datetime.fromtimestamp(ms / 1000, UTC).strftime(form),
+                "text": moment.astimezone(UTC).strftime(form),
             }
-            for anchor, ms in anchors
+            for anchor, moment in anchors
         ],
         "band": " ".join(band) if len(known) > 1 else "",
-        "line": " ".join(f"{frame.x(point.ms)},{frame.y(point.value)}" for point in series.points),
-        "changes": [_mark(step, series, frame, theme) for step in series.steps],
+        "line": " ".join(f"{frame.x(point.at)},{frame.y(point.value)}" for point in series.points),
+        "changes": [_mark(step, frame, theme) for step in series.steps],
     }
 
 
-def _mark(step: PlotChange, series: PlotData, frame: _Frame, theme: Theme) -> dict[str, object]:
+def _mark(step: ChangeSummary, frame: _Frame, theme: Theme) -> dict[str, object]:
     """Return a triangle above or below the first point of the new level."""
-    x = frame.x(max(step.ms, frame.first))
+    x = frame.x(max(step.at, frame.first))
     before, y = (
         frame.y(min(max(level, frame.least), frame.most)) for level in (step.before, step.after)
     )
@@ -153,14 +153,13 @@ def _mark(step: PlotChange, series: PlotData, frame: _Frame, theme: Theme) -> di
         "text": format_ratio(step.ratio, 2),
         "label_y": foot - 4 if up else foot + 11,
         "colour": colours.get(effect_of(step), theme.faint),
-        "title": _change_text(step, series.head.unit),
+        "title": _change_text(step),
     }
 
 
-def _change_text(step: PlotChange, unit: str) -> str:
+def _change_text(step: ChangeSummary) -> str:
     return one_line(
-        f"{format_value(step.before, unit)} → {format_value(step.after, unit)},"
-        f" {format_change(step)} at {step.revision}"
+        f"{step.before_text} → {step.after_text}, {format_change(step)} at {step.revision}"
     )
 
 
@@ -182,18 +181,17 @@ def badge(series: PlotData, theme: str, days: int = DAYS, now: datetime | None =
     """Return the latest figure, and how far it moved in the last days; the colour shows the
     direction. The title has what does not fit: device, interval, n, and each change with its
     own."""
-    head, latest = series.head, series.latest
+    head = series.head
+    latest = series.points[-1] if series.points else None
     label = one_line(f"{head.metric}: {head.problem}", _LABEL)
-    since = ((now or timezone.now()) - timedelta(days=days)).timestamp() * 1000
-    recent = [step for step in series.steps if step.ms >= since]
-    text, state = _state(series, recent, days)
+    since = (now or timezone.now()) - timedelta(days=days)
+    recent = [step for step in series.steps if step.at >= since]
+    text, state = _state(head, latest, recent, days)
     title = [head.name]
     if latest is not None:
         interval = latest.bounds or "interval unknown"
         title.append(f"{latest.text} ({interval}, n = {latest.n}) at {latest.revision}")
-    title += [_change_text(step, head.unit) for step in recent[-5:]] or [
-        f"no change in {days} days"
-    ]
+    title += [_change_text(step) for step in recent[-5:]] or [f"no change in {days} days"]
     widths = [_text_width(part) + 12 for part in (label, text)]
     colours = {"worse": "#a83206", "better": "#00694a", "same": "#0b5cad", "unknown": "#59636e"}
     return render_to_string(
@@ -213,13 +211,15 @@ def badge(series: PlotData, theme: str, days: int = DAYS, now: datetime | None =
     )
 
 
-def _state(series: PlotData, recent: Sequence[PlotChange], days: int) -> tuple[str, str]:
+def _state(
+    head: SeriesHead, latest: PointValue | None, recent: Sequence[ChangeSummary], days: int
+) -> tuple[str, str]:
     """Return the text of the badge, and the key of its colour."""
-    head = series.head
-    if series.latest is None:
+    if latest is None:
         return "no points", "unknown"
-    value = format_value(series.latest.value, head.unit)
-    value += " (generated)" if head.generated else " (emulated)" if head.emulated else ""
+    value = latest.text + (
+        " (generated)" if head.generated else " (emulated)" if head.emulated else ""
+    )
     if not head.is_enough:
         return f"{value} · insufficient data", "unknown"
     if not recent:

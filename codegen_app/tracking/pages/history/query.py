@@ -96,15 +96,15 @@ class HistoryPage:
     @property
     def last_change(self) -> ChangeSummary | None:
         """The latest change of the series itself that was not withdrawn."""
-        own = (row.moved for row in self.changes if row.series == self.head.id)
-        return max(
-            (moved for moved in own if not moved.withdrawn), key=lambda one: one.at, default=None
-        )
+        moved = [row.moved for row in self.changes if row.series == self.head.id]
+        standing = [change for change in moved if not change.withdrawn]
+        return max(standing, key=lambda change: change.at, default=None)
 
     @property
     def units(self) -> tuple[str, ...]:
         """The units of all shown series."""
-        return tuple(dict.fromkeys(one.unit for one in (self.head, *(b.head for b in self.beside))))
+        heads = (self.head, *(other.head for other in self.beside))
+        return tuple(dict.fromkeys(head.unit for head in heads))
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
@@ -124,7 +124,7 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         alike = alike.filter(own_problem=series.own_problem_id)
     else:
         alike = alike.filter(problem=series.problem)
-    units = {one.pk: one.unit for one in shown}
+    units = {row.pk: row.unit for row in shown}
     alike = alike.exclude(pk__in=units).order_by("-last_at", "-pk")
     changes = [
         ChangeRow(
@@ -146,7 +146,7 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         muted=bool(rule and rule.muted),
         least_effect=rule.least_effect if rule else None,
         rule_reason=rule.reason if rule else "",
-        beside=tuple(OtherSeries(series_head(one), latest.get(one.pk)) for one in shown[1:]),
+        beside=tuple(OtherSeries(series_head(row), latest.get(row.pk)) for row in shown[1:]),
         alike=tuple(map(series_head, alike[:MAX_ALIKE])),
         missing=tuple(key for key in beside if key not in found),
         changes=tuple(changes[:MAX_CHANGES]),
@@ -161,9 +161,9 @@ def difference_sentences(change: Change, most: int = 3) -> tuple[str, ...]:
     """Return sentences of the differences at the point of the change; differences that are only
     digests are left out if there are others."""
     found: list[Any] = change.explanation.get("differences", [])
-    here = [one for one in found if one.get("here", True)]
-    telling = [one for one in here if one.get("aspect") not in _NOT_ENVIRONMENT] or here
-    return tuple(str(one.get("sentence", "")) for one in telling[:most])
+    here = [row for row in found if row.get("here", True)]
+    telling = [row for row in here if row.get("aspect") not in _NOT_ENVIRONMENT] or here
+    return tuple(str(row.get("sentence", "")) for row in telling[:most])
 
 
 def baselines_of(series: Sequence[int]) -> dict[int, tuple[BaselineRow, ...]]:

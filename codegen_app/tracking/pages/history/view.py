@@ -1,12 +1,17 @@
-"""The history of a series: its page, its chart's data, and its points."""
+"""The history of a series: its page, its chart's data, and its points, which can be withdrawn with
+a reason and restored."""
 
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.views.decorators.http import require_POST
 
-from codegen_app.accounts import embedding
+from codegen_app.accounts import embedding, permissions
+from codegen_app.tracking.models import Datum
 from codegen_app.tracking.pages.history.chart import change_chart, encode_chart, history_chart
 from codegen_app.tracking.pages.history.form import (
     LINEAR,
@@ -18,8 +23,12 @@ from codegen_app.tracking.pages.history.form import (
 )
 from codegen_app.tracking.pages.history.point import point_page
 from codegen_app.tracking.pages.history.query import history_page
+from codegen_app.tracking.pages.thresholds.form import parse_reason
+from codegen_app.tracking.services import withdrawals
 from codegen_app.web.addresses import absolute_url
-from codegen_app.web.page import Crumb, get_or_404, render_page
+from codegen_app.web.page import Crumb, get_or_404, render_page, sentence
+from codegen_app.web.require_permission import actor, require_permission
+from scheduler.errors import UserError
 
 
 def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
@@ -35,7 +44,7 @@ def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
         title=page.head.name,
         stages=[Crumb("series", reverse("series_list")), Crumb(page.head.problem)],
         address=address,
-        beside=",".join(str(one.head.id) for one in page.beside),
+        beside=",".join(str(other.head.id) for other in page.beside),
         scales=(LINEAR, LOG, RELATIVE),
         axes=(TIME, REVISION),
         embed_root=absolute_url(page.head.url) if settings.SITE_URL else "",
@@ -73,3 +82,29 @@ def series_point(
             Crumb(page.reading.revision),
         ],
     )
+
+
+@require_permission(permissions.TRIAGE)
+@require_POST
+def withdraw_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
+    """Withdraw a point: it no longer counts, and is kept with the reason."""
+    row = get_object_or_404(Datum, pk=datum, series=pk)
+    try:
+        withdrawals.withdraw(row, parse_reason(request.POST), actor(request))
+        messages.success(request, "Point withdrawn. The series will be analyzed again.")
+    except UserError as error:
+        messages.error(request, sentence(str(error)))
+    return redirect(row)
+
+
+@require_permission(permissions.TRIAGE)
+@require_POST
+def restore_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
+    """Restore a point: it is compared with others again."""
+    row = get_object_or_404(Datum, pk=datum, series=pk)
+    try:
+        withdrawals.restore(row, actor(request))
+        messages.success(request, "Point restored. The series will be analyzed again.")
+    except UserError as error:
+        messages.warning(request, sentence(str(error)))
+    return redirect(row)

@@ -132,7 +132,7 @@ def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
 def _rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
     """Return rows with their latest point and change (2 queries)."""
     latest = latest_values(series)
-    units = {one.pk: one.unit for one in series}
+    units = {row.pk: row.unit for row in series}
     keys = RawSQL(_LATEST, [list(units)])  # noqa: S611 - no text of others
     rows = Change.objects.filter(pk__in=keys).select_related("revision", "previous", "alert")
     changes = {
@@ -140,7 +140,7 @@ def _rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
         for row in rows.defer("explanation")
     }
     return tuple(
-        SeriesRow(series_head(one), latest.get(one.pk), changes.get(one.pk)) for one in series
+        SeriesRow(series_head(row), latest.get(row.pk), changes.get(row.pk)) for row in series
     )
 
 

@@ -96,12 +96,12 @@ class ThresholdsForm(forms.Form):
 
     def proposed(self) -> Proposal:
         """Return the proposal of a valid form."""
-        given = self.cleaned_data
-        effect, at = given["least_effect"], given["at"]
+        values = self.cleaned_data
+        effect, at = values["least_effect"], values["at"]
         return Proposal(
             least_effect=None if effect is None else effect / 100,
-            muted=given["muted"],
-            stale_after=given["stale_after"],
+            muted=values["muted"],
+            stale_after=values["stale_after"],
             begins=(at,) if at else (),
         )
 
@@ -119,6 +119,6 @@ class BaselineForm(forms.Form):
     )
 
 
-def parse_reason(given: Mapping[str, str]) -> str:
+def parse_reason(data: Mapping[str, str]) -> str:
     """Return the submitted reason."""
-    return given.get("why", "").strip()
+    return data.get("why", "").strip()
