@@ -90,15 +90,15 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
         was fused into them (torch rounds there), else f32, or f64 if any operand is f64."""
         operation = self.operation
         values = (operation.q, operation.k, operation.v)
-        narrowest = {narrowest_dtype(value) for value in values}
-        if len(narrowest) == 1:
-            return narrowest.pop()
-        stored = self.lowered.buffers[operation.stores[0].buffer].dtype
-        if stored in _HALF_DTYPES and stored in {
+        narrowest_dtypes = {narrowest_dtype(value) for value in values}
+        if len(narrowest_dtypes) == 1:
+            return narrowest_dtypes.pop()
+        stored_dtype = self.lowered.buffers[operation.stores[0].buffer].dtype
+        if stored_dtype in _HALF_DTYPES and stored_dtype in {
             load.dtype for value in values for load in loads(value)
         }:
-            return stored
-        return DType.F64 if DType.F64 in narrowest else DType.F32
+            return stored_dtype
+        return DType.F64 if DType.F64 in narrowest_dtypes else DType.F32
 
     def remap_axes(self, operation: Attention) -> Attention:
         """Return the same operation over the axes that the kernel walks."""
@@ -129,11 +129,11 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
         """Return how many blocks should share the columns of the same ``block_rows`` rows, at least
         ``min_columns`` each, so that ``enough_blocks`` occupy the GPU."""
         operation = self.operation
-        tiles = self.hint(numel(operation.batch)) * ceil_div(
+        row_blocks = self.hint(numel(operation.batch)) * ceil_div(
             self.hint(operation.row.size), block_rows
         )
-        parts = self.hint(operation.column.size) // min_columns
-        return max(min(enough_blocks // max(tiles, 1), parts), 1)
+        max_splits = self.hint(operation.column.size) // min_columns
+        return max(min(enough_blocks // max(row_blocks, 1), max_splits), 1)
 
     @property
     def nests(self) -> tuple[LoopNest, ...]:

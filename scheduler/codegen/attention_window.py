@@ -68,9 +68,9 @@ class Window:
             return Window(causal, whole=True)
         if mask.dtype is not DType.BOOL:
             return Window(causal, whole=False)
-        found = [_limit(part, operation) for part in conjuncts(mask)]
-        known = tuple(limit for limit in found if limit is not None)
-        return Window((*causal, *known), whole=len(known) == len(found))
+        limits = [_limit(part, operation) for part in conjuncts(mask)]
+        known_limits = tuple(limit for limit in limits if limit is not None)
+        return Window((*causal, *known_limits), whole=len(known_limits) == len(limits))
 
 
 def _limit(value: Value, operation: Attention) -> Limit | None:
@@ -80,11 +80,15 @@ def _limit(value: Value, operation: Attention) -> Limit | None:
     left, right = (as_index_expr(part) for part in value.args)
     if left is None or right is None:
         return None
-    sign, more = _COMPARISONS[value.op]
+    sign, shift = _COMPARISONS[value.op]
     row, column = operation.row.var, operation.column.var
-    form = affine(sign * (left - right) + more, {row, column})
-    if form is None or abs(form.at(column)) != 1 or not form.at(row).is_Integer:
+    row_column_form = affine(sign * (left - right) + shift, {row, column})
+    if (
+        row_column_form is None
+        or abs(row_column_form.at(column)) != 1
+        or not row_column_form.at(row).is_Integer
+    ):
         return None
-    upper = form.at(column) == 1
+    upper = row_column_form.at(column) == 1
     direction = -1 if upper else 1
-    return Limit(upper, direction * int(form.at(row)), direction * form.rest)
+    return Limit(upper, direction * int(row_column_form.at(row)), direction * row_column_form.rest)

@@ -20,8 +20,8 @@ _TORCH_SYMBOL = re.compile(r"[su][0-9]{1,18}")
 
 def op_packet(target: str) -> str:
     """Return an op's name without its overload: ``aten.addmm`` for ``aten.addmm.default``."""
-    parts = target.split(".")
-    return ".".join(parts[:2]) if len(parts) > 2 else target
+    components = target.split(".")
+    return ".".join(components[:2]) if len(components) > 2 else target
 
 
 def fused_name(nodes: tuple[Node, ...]) -> str:
@@ -32,15 +32,15 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
     ops.
     """
     # The names come from the model's file.
-    names = {op_packet(node.target).rpartition(".")[2] for node in nodes}
-    ops = sorted({to_identifier(name).strip("_") or "op" for name in names})
-    parts = ["fused"]
+    op_names = {op_packet(node.target).rpartition(".")[2] for node in nodes}
+    ops = sorted({to_identifier(name).strip("_") or "op" for name in op_names})
+    name_parts = ["fused"]
     for position, op in enumerate(ops):
-        if len("_".join([*parts, op])) > _FUSED_LIMIT:
-            parts.append(f"and_{len(ops) - position}_more")
+        if len("_".join([*name_parts, op])) > _FUSED_LIMIT:
+            name_parts.append(f"and_{len(ops) - position}_more")
             break
-        parts.append(op)
-    return "_".join(parts)
+        name_parts.append(op)
+    return "_".join(name_parts)
 
 
 def size_names(symbols: Iterable[str]) -> dict[str, str]:
@@ -80,8 +80,10 @@ def backend_of_kernel(name: str) -> str:
 def is_named_by_code(name: str, source: str, comment_mark: str) -> bool:
     """Whether a kernel's name matches its source, regardless of the comment above it."""
     lines = source.splitlines(keepends=True)
-    first = next((n for n, line in enumerate(lines) if not line.startswith(comment_mark)), 0)
-    code = "".join(lines[first:]).replace(name, PLACEHOLDER)
+    first_code_line = next(
+        (n for n, line in enumerate(lines) if not line.startswith(comment_mark)), 0
+    )
+    code = "".join(lines[first_code_line:]).replace(name, PLACEHOLDER)
     return name.endswith(f"_{code_digest(code)}")
 
 

@@ -86,8 +86,8 @@ class ProblemShape:
         same_kind = (self.template, self.dtypes) == (other.template, other.dtypes)
         if not same_kind or len(self.extents) != len(other.extents):
             return math.inf
-        pairs = zip(self.extents, other.extents, strict=True)
-        return sum(abs(math.log2((a + 1) / (b + 1))) for a, b in pairs)
+        extent_pairs = zip(self.extents, other.extents, strict=True)
+        return sum(abs(math.log2((a + 1) / (b + 1))) for a, b in extent_pairs)
 
 
 def problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
@@ -158,22 +158,22 @@ class _CanonicalWriter:
             self._variable(value.symbol)
         if isinstance(value, Cast) and value.decides and not value.rounds:
             return self.write(value.value)  # kernels are the same with it and without
-        skipped = frozenset[str]() if isinstance(value, Accumulator) else _LABELS
+        skipped_fields = frozenset[str]() if isinstance(value, Accumulator) else _LABELS
         written: list[Any] = [type(value).__name__]
-        for each in fields(value):
-            if each.name in skipped or not each.compare:
+        for field_ in fields(value):
+            if field_.name in skipped_fields or not field_.compare:
                 continue
-            part = getattr(value, each.name)
-            if each.metadata.get("later"):
-                if part != each.default:
-                    written.append([each.name, self.write(part)])
+            field_value = getattr(value, field_.name)
+            if field_.metadata.get("later"):
+                if field_value != field_.default:
+                    written.append([field_.name, self.write(field_value)])
                 continue
-            if each.name in _WRITTEN_IF_SET:
-                written += [each.name] if part else []
-            elif each.name == "buffer" and isinstance(value, Load | Store):
-                written.append(self.buffer(part))
+            if field_.name in _WRITTEN_IF_SET:
+                written += [field_.name] if field_value else []
+            elif field_.name == "buffer" and isinstance(value, Load | Store):
+                written.append(self.buffer(field_value))
             else:
-                written.append(self.write(part))
+                written.append(self.write(field_value))
         return written
 
     def buffer(self, name: str) -> Any:
@@ -203,14 +203,14 @@ class _CanonicalWriter:
 
 def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
     """Return sizes, types and stored results, on one line."""
-    types = "+".join(dict.fromkeys(buffers[store.buffer].dtype.label for store in main.results))
+    dtypes = "+".join(dict.fromkeys(buffers[store.buffer].dtype.label for store in main.results))
     if isinstance(main, Scatter):
-        return f"{_format_extent(main.sources)} into {_format_extent(main.axes)} {types}"
+        return f"{_format_extent(main.sources)} into {_format_extent(main.axes)} {dtypes}"
     if not main.template_op:
         outer, inner = main.nest
-        over = f" over {_format_extent(inner)}" if inner else ""
-        return f"{_format_extent(outer)}{over} {types}".strip()
-    summary = f"{_TIMES.join(_format_extent(axes) for axes in main.dimensions)} {types}"
+        over_text = f" over {_format_extent(inner)}" if inner else ""
+        return f"{_format_extent(outer)}{over_text} {dtypes}".strip()
+    summary = f"{_TIMES.join(_format_extent(axes) for axes in main.dimensions)} {dtypes}"
     if main.products and main.products.allow_tf32:
         summary += " (tf32)"
     if isinstance(main, Attention):
@@ -218,9 +218,9 @@ def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
         summary += "" if main.cap is None else f" cap {main.cap:g}"
     # Buffers that a template reads for its stores alone.
     computed_from = {name for scope in main.operands for name in _buffers_read(scope.value)}
-    stored = {name for store in main.results for name in _buffers_read(store.value)}
-    extra = len(stored - computed_from)
-    return f"{summary}, epilogue reads {extra}" if extra else summary
+    epilogue_reads = {name for store in main.results for name in _buffers_read(store.value)}
+    epilogue_only = len(epilogue_reads - computed_from)
+    return f"{summary}, epilogue reads {epilogue_only}" if epilogue_only else summary
 
 
 def _buffers_read(value: Value) -> set[str]:

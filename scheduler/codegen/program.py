@@ -45,28 +45,26 @@ def build_program(
 def _steps(
     calls: int, externs: Sequence[int], loops: Sequence[tuple[Position, Position]]
 ) -> Iterator[Step]:
-    call = extern = begun = 0
-    inside: list[int] = []
+    next_call = next_extern = next_loop = 0
+    open_loops: list[int] = []
     while True:
-        while inside and loops[inside[-1]][1] == (call, extern):
-            yield Step(StepKind.END, inside.pop())
-        while begun < len(loops) and loops[begun][0] == (call, extern):
-            inside.append(begun)
-            yield Step(StepKind.BEGIN, begun)
-            begun += 1
-        if extern < len(externs) and externs[extern] <= call:
-            yield Step(StepKind.EXTERN, extern)
-            extern += 1
-        elif call < calls:
-            yield Step(StepKind.CALL, call)
-            call += 1
+        while open_loops and loops[open_loops[-1]][1] == (next_call, next_extern):
+            yield Step(StepKind.END, open_loops.pop())
+        while next_loop < len(loops) and loops[next_loop][0] == (next_call, next_extern):
+            open_loops.append(next_loop)
+            yield Step(StepKind.BEGIN, next_loop)
+            next_loop += 1
+        if next_extern < len(externs) and externs[next_extern] <= next_call:
+            yield Step(StepKind.EXTERN, next_extern)
+            next_extern += 1
+        elif next_call < calls:
+            yield Step(StepKind.CALL, next_call)
+            next_call += 1
         else:
             return
 
 
 def loop_ends(steps: Sequence[Step]) -> dict[int, int]:
     """Return the position of each loop's end, by the position of its begin."""
-    begins = {step.number: place for place, step in enumerate(steps) if step.kind is StepKind.BEGIN}
-    return {
-        begins[step.number]: place for place, step in enumerate(steps) if step.kind is StepKind.END
-    }
+    begins = {step.number: i for i, step in enumerate(steps) if step.kind is StepKind.BEGIN}
+    return {begins[step.number]: i for i, step in enumerate(steps) if step.kind is StepKind.END}

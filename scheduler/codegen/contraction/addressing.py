@@ -60,26 +60,26 @@ def analyse_addressing(operand: Operand, sizes: Ranges) -> Addressing | None:
     form, k = operand.form, operand.k
     if operand.load is None or form is None:
         return None
-    tests = _bounds(operand)
-    if tests is None:
+    mask_bounds = _bounds(operand)
+    if mask_bounds is None:
         return None
     spans = {axis.var: form.at(axis.var) * (axis.size - 1) for axis in (*operand.row.axes, *k.axes)}
-    ends = {var: bounds(span, sizes) for var, span in spans.items()}
-    reach = sum(max(abs(low), abs(high)) for low, high in ends.values())
-    signed = all(low >= 0 or high <= 0 for low, high in ends.values())
+    offset_ranges = {var: bounds(span, sizes) for var, span in spans.items()}
+    max_offset = sum(max(abs(low), abs(high)) for low, high in offset_ranges.values())
+    has_fixed_signs = all(low >= 0 or high <= 0 for low, high in offset_ranges.values())
     low_row, low_step = (
-        sympy.Add(*(spans[axis.var] for axis in group.axes if ends[axis.var][0] < 0))
+        sympy.Add(*(spans[axis.var] for axis in group.axes if offset_ranges[axis.var][0] < 0))
         for group in (operand.row, k)
     )
     inner = k.innermost if len(k.axes) > 1 else None
     # A size that is only known from an argument does not count.
-    crosses = inner and any(inner.var in test.step.free_symbols for test in tests)
-    known = inner is not None and inner.size.is_Integer and not crosses
+    crosses_bound = inner and any(inner.var in bound.step.free_symbols for bound in mask_bounds)
+    has_constant_size = inner is not None and inner.size.is_Integer and not crosses_bound
     return Addressing(
-        tests,
-        collapsed_stride(form, k) is not None and all(test.step == 0 for test in tests),
-        int(inner.size) if inner is not None and known else None,
-        signed and (reach + 16) * operand.memory_dtype.itemsize <= MAX_OFFSET_BYTES,
+        mask_bounds,
+        collapsed_stride(form, k) is not None and all(bound.step == 0 for bound in mask_bounds),
+        int(inner.size) if inner is not None and has_constant_size else None,
+        has_fixed_signs and (max_offset + 16) * operand.memory_dtype.itemsize <= MAX_OFFSET_BYTES,
         low_row,
         low_step,
     )
@@ -91,38 +91,39 @@ def has_32_bit_offsets(operand: Operand, sizes: Ranges) -> bool:
     if form is None:
         return False
     axes = (*operand.batch.axes, *operand.row.axes, *operand.k.axes)
-    ends = [bounds(form.at(axis.var) * (axis.size - 1), sizes) for axis in axes]
-    reach = sum(high for _, high in ends)
-    within = (reach + 16) * operand.memory_dtype.itemsize <= MAX_OFFSET_BYTES
-    return within and all(low >= 0 for low, _ in ends)
+    offset_ranges = [bounds(form.at(axis.var) * (axis.size - 1), sizes) for axis in axes]
+    max_offset = sum(high for _, high in offset_ranges)
+    below_2_gib = (max_offset + 16) * operand.memory_dtype.itemsize <= MAX_OFFSET_BYTES
+    return below_2_gib and all(low >= 0 for low, _ in offset_ranges)
 
 
 def _bounds(operand: Operand) -> tuple[Bound, ...] | None:
     """Return the bounds whose conjunction is the mask; None if it has another form."""
     if operand.condition is None:
         return ()
-    edges: dict[Expr, list[Expr | None]] = {}
-    for part in conjuncts(operand.condition):
-        comparison = edge_comparison(part)
+    limits_by_index: dict[Expr, list[Expr | None]] = {}
+    for condition in conjuncts(operand.condition):
+        comparison = edge_comparison(condition)
         if comparison is None:
             return None
         index, limit = comparison
-        edges.setdefault(index, []).append(limit)
+        limits_by_index.setdefault(index, []).append(limit)
     step_axes = {axis.var for axis in operand.k.axes}
     variables = step_axes | {axis.var for axis in (*operand.batch.axes, *operand.row.axes)}
-    found: list[Bound] = []
-    for index, limits in edges.items():
+    mask_bounds: list[Bound] = []
+    for index, limits in limits_by_index.items():
         form = affine(index, variables)
-        upper = {limit for limit in limits if limit is not None}
-        varies = any(not limit.free_symbols.isdisjoint(variables) for limit in upper)
-        if form is None or varies or len(upper) > 1:
+        upper_limits = {limit for limit in limits if limit is not None}
+        limit_varies = any(not limit.free_symbols.isdisjoint(variables) for limit in upper_limits)
+        if form is None or limit_varies or len(upper_limits) > 1:
             return None
-        step = sympy.Add(*(var * by for var, by in form.coefficients.items() if var in step_axes))
-        row = sympy.Add(
-            *(var * by for var, by in form.coefficients.items() if var not in step_axes)
+        terms = {var: var * coefficient for var, coefficient in form.coefficients.items()}
+        step = sympy.Add(*(term for var, term in terms.items() if var in step_axes))
+        row = sympy.Add(*(term for var, term in terms.items() if var not in step_axes))
+        mask_bounds.append(
+            Bound(row + form.rest, step, None in limits, next(iter(upper_limits), None))
         )
-        found.append(Bound(row + form.rest, step, None in limits, next(iter(upper), None)))
-    return tuple(found)
+    return tuple(mask_bounds)
 
 
 def conjuncts(condition: Value) -> Iterator[Value]:

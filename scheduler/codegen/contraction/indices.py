@@ -74,8 +74,8 @@ class IndexGroup:
 def address(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Affine | None:
     """Return the element's offset in its buffer, affine over the loops of ``ranges`` and over
     values read from memory; None if it is not affine."""
-    reads = access.indirect if isinstance(access, Load) else ()
-    variables = {*ranges.extents, *(part.symbol for part in reads)}
+    indirect_indices = access.indirect if isinstance(access, Load) else ()
+    variables = {*ranges.extents, *(indirect.symbol for indirect in indirect_indices)}
     return affine(access_offset(access, buffer, ranges), variables)
 
 
@@ -132,15 +132,15 @@ class Parametrizer:
         self._offsets: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
         self._strides: dict[tuple[str, tuple[Expr, ...]], Strides] = {}
         self._constants: dict[tuple[Expr, ArgType], Expr] = {}
-        self._counts = counts  # shared by all that name arguments of the same kernel
-        self._read: set[sympy.Symbol] = set()  # stand for values read from memory
+        self._name_counts = counts  # shared by all that name arguments of the same kernel
+        self._loaded_symbols: set[sympy.Symbol] = set()  # stand for values read from memory
 
     def value(self, value: Value) -> Value:
         """Return the tree with every index in the kernel's own terms."""
 
         def parametrize(part: Value) -> Value | None:
             if isinstance(part, Load):
-                self._read.update(indirect.symbol for indirect in part.indirect)
+                self._loaded_symbols.update(indirect.symbol for indirect in part.indirect)
                 index = (self.offset(part),)
                 indirect = tuple(
                     replace(each, size=self.expression(each.size), value=self.value(each.value))
@@ -174,38 +174,41 @@ class Parametrizer:
         if key in self._offsets:
             return self._offsets[key]
         name = self._kernel.arg_name(access.buffer)
-        count = self._counts.get(name, 0)
-        self._counts[name] = count + 1
-        prefix = name if count == 0 else f"{name}{chr(ord('a') + count)}"
+        earlier_accesses = self._name_counts.get(name, 0)
+        self._name_counts[name] = earlier_accesses + 1
+        prefix = name if earlier_accesses == 0 else f"{name}{chr(ord('a') + earlier_accesses)}"
         buffer = self._buffers[access.buffer]
         form = address(access, buffer, self._ranges)
         if form is None:
             offset = access_offset(access, buffer, self._ranges)
             self._offsets[key] = self._expression(offset, "i64")
             return self._offsets[key]
-        first = self._named(f"{prefix}_at", form.rest)
+        first = self._stride_argument(f"{prefix}_at", form.rest)
         steps: dict[str, tuple[Expr, ...]] = {}
         terms = [first]
         for group in self._groups:
-            together = collapsed_stride(form, group)
-            if together is not None:
-                stride = self._named(f"{prefix}_{group.name}", together)
+            flat_stride = collapsed_stride(form, group)
+            if flat_stride is not None:
+                stride = self._stride_argument(f"{prefix}_{group.name}", flat_stride)
                 steps[group.name] = (stride,)
                 terms.append(group.flat * stride)
                 continue
             steps[group.name] = tuple(
-                self._named(f"{prefix}_{group.name}{position}", form.at(axis.var))
+                self._stride_argument(f"{prefix}_{group.name}{position}", form.at(axis.var))
                 for position, axis in enumerate(group.axes)
             )
             for axis, stride in zip(group.axes, steps[group.name], strict=True):
                 terms.append(self._rename[axis.var] * stride)
         self._strides[key] = Strides(first, steps)
-        for position, part in enumerate(access.indirect if isinstance(access, Load) else ()):
-            terms.append(part.symbol * self._named(f"{prefix}_x{position}", form.at(part.symbol)))
+        for position, indirect in enumerate(access.indirect if isinstance(access, Load) else ()):
+            terms.append(
+                indirect.symbol
+                * self._stride_argument(f"{prefix}_x{position}", form.at(indirect.symbol))
+            )
         self._offsets[key] = sympy.Add(*terms)
         return self._offsets[key]
 
-    def _named(self, name: str, value: Expr) -> Expr:
+    def _stride_argument(self, name: str, value: Expr) -> Expr:
         """Return the argument that passes ``value``; 0 and 1 are literals in the source instead."""
         if value in (_ZERO, _ONE):
             return value
@@ -215,22 +218,22 @@ class Parametrizer:
         """Return any index expression with its numbers as arguments."""
         if expr in self._rename:
             return self._rename[expr]
-        if expr in self._read:
+        if expr in self._loaded_symbols:
             return expr
         if not self._varies(expr):
             return self._constant(expr, type_)
         if isinstance(expr, sympy.Add | sympy.Mul):
-            outside = [part for part in expr.args if not self._varies(part)]
-            inside = [part for part in expr.args if self._varies(part)]
-            fixed = [self._constant(expr.func(*outside), type_)] if outside else []
-            return expr.func(*fixed, *(self._expression(part, type_) for part in inside))
+            fixed_parts = [part for part in expr.args if not self._varies(part)]
+            varying_parts = [part for part in expr.args if self._varies(part)]
+            constant = [self._constant(expr.func(*fixed_parts), type_)] if fixed_parts else []
+            return expr.func(*constant, *(self._expression(part, type_) for part in varying_parts))
         if isinstance(expr, FloorDiv | Mod | sympy.Max | sympy.Min):
             rebuilt: Callable[..., Expr] = type(expr)
             return rebuilt(*(self._expression(arg, self._index_type) for arg in expr.args))
         return expr
 
     def _varies(self, expr: Expr) -> bool:
-        return not expr.free_symbols.isdisjoint(self._ranges.extents.keys() | self._read)
+        return not expr.free_symbols.isdisjoint(self._ranges.extents.keys() | self._loaded_symbols)
 
     def _constant(self, expr: Expr, type_: ArgType) -> Expr:
         if expr.could_extract_minus_sign():
@@ -239,8 +242,8 @@ class Parametrizer:
             return expr
         key = (expr, type_)
         if key not in self._constants:
-            count = self._counts.get("c", 0)
-            self._counts["c"] = count + 1
+            count = self._name_counts.get("c", 0)
+            self._name_counts["c"] = count + 1
             name = f"c{count}"
             self._constants[key] = symbol(self._kernel.add_scalar(name, expr, type_))
         return self._constants[key]

@@ -70,36 +70,36 @@ class ContractionInterface(Generic[Kernel]):
             (first.a.dtype, *(member.b.dtype for member in members)), key=lambda d: d.itemsize
         )
         self._register_buffers(members)
-        columns = self._register_sizes(members)
+        column_args = self._register_sizes(members)
         # An index inside a division may need 64 bits, at some size within its range.
         sizes = Ranges.from_symbols(symbols)
         numels = (sympy.Mul(*buffer.size) for buffer in kernel.buffers.values())
         wide = any(bounds(count, sizes)[1] > INT32_MAX for count in numels)
-        counts: dict[str, int] = {}
+        name_counts: dict[str, int] = {}
 
-        def read(
+        def analyse(
             name: str, value: Value, groups: tuple[IndexGroup, ...]
         ) -> tuple[Operand, Parametrizer]:
             batch, *between, k = groups
             operand = analyse_operand(
                 name, value, self.element, (batch, between[-1], k), buffers, converts=converts
             )
-            return operand, Parametrizer(kernel, groups, buffers, counts, sizes, wide=wide)
+            return operand, Parametrizer(kernel, groups, buffers, name_counts, sizes, wide=wide)
 
-        self.a, parametrizer = read("A", first.a, (self.batch, self.m, self.k))
+        self.a, parametrizer_a = analyse("A", first.a, (self.batch, self.m, self.k))
         self.members: tuple[Member, ...] = ()
-        for position, (member, argument) in enumerate(zip(members, columns, strict=True)):
+        for position, (member, column_arg) in enumerate(zip(members, column_args, strict=True)):
             batch, m, n, k = (
                 IndexGroup(name, getattr(member, name)) for name in ("batch", "m", "n", "k")
             )
-            b, parametrizer_b = read(f"B{position}", member.b, (batch, m, n, k))
-            self.members += (Member(member, n, b, argument, parametrizer_b),)
+            b, parametrizer_b = analyse(f"B{position}", member.b, (batch, m, n, k))
+            self.members += (Member(member, n, b, column_arg, parametrizer_b),)
         # Every access is converted once, so that all arguments are known before anything is
         # printed.
         self.reads = tuple(
-            OperandRead(operand, each.value(operand.value), each)
-            for operand, each in (
-                (self.a, parametrizer),
+            OperandRead(operand, parametrizer.value(operand.value), parametrizer)
+            for operand, parametrizer in (
+                (self.a, parametrizer_a),
                 *((member.b, member.parametrizer) for member in self.members),
             )
         )
@@ -116,23 +116,24 @@ class ContractionInterface(Generic[Kernel]):
     # ---- arguments
 
     def _register_buffers(self, members: tuple[Contraction, ...]) -> None:
-        names: dict[str, str] = {}
+        input_names: dict[str, str] = {}
         for position, member in enumerate(members):
-            weight = f"W{position}" if self.several else "W"
-            for name, value in (("X", member.a), (weight, member.b)):
-                first = next(loads(value), None)
-                if first is not None:
-                    names.setdefault(first.buffer, name)
-        trees = (tree for member in members for tree in member.trees)
-        read = dict.fromkeys(load.buffer for tree in trees for load in loads(tree))
-        others = [buffer for buffer in read if buffer not in names]
-        names.update({buffer: f"in{i}" for i, buffer in enumerate(others)})
-        written = dict.fromkeys(store.buffer for member in members for store in member.stores)
+            weight_name = f"W{position}" if self.several else "W"
+            for name, operand in (("X", member.a), (weight_name, member.b)):
+                first_load = next(loads(operand), None)
+                if first_load is not None:
+                    input_names.setdefault(first_load.buffer, name)
+        values = (value for member in members for value in member.trees)
+        read_buffers = dict.fromkeys(load.buffer for value in values for load in loads(value))
+        other_inputs = [buffer for buffer in read_buffers if buffer not in input_names]
+        input_names.update({buffer: f"in{i}" for i, buffer in enumerate(other_inputs)})
+        stores = (store for member in members for store in member.stores)
+        written = dict.fromkeys(store.buffer for store in stores)
         outputs = ["Y"] if len(written) == 1 else [f"Y{i}" for i in range(len(written))]
         self.kernel.def_kernel(
-            [self.buffers[buffer] for buffer in names],
+            [self.buffers[buffer] for buffer in input_names],
             [self.buffers[buffer] for buffer in written],
-            [*names.values(), *outputs],
+            [*input_names.values(), *outputs],
         )
 
     def _register_sizes(self, members: tuple[Contraction, ...]) -> list[str]:
@@ -141,14 +142,16 @@ class ContractionInterface(Generic[Kernel]):
         kernel = self.kernel
         kernel.add_scalar("M", self.m.extent)
         suffixes = [str(i) if self.several else "" for i in range(len(members))]
-        columns = [
+        column_args = [
             kernel.add_scalar(f"N{suffix}", numel(member.n))
             for suffix, member in zip(suffixes, members, strict=True)
         ]
         kernel.add_scalar("K", self.k.extent)
         kernel.add_scalar("batches", self.batch.extent)
         groups = [(group.name, group.axes) for group in (self.batch, self.m, self.k)]
-        groups += [(f"n{suffix}", each.n) for suffix, each in zip(suffixes, members, strict=True)]
+        groups += [
+            (f"n{suffix}", member.n) for suffix, member in zip(suffixes, members, strict=True)
+        ]
         for name, axes in groups:
             sizes = self.sizes.setdefault(name, [""])
             for position, axis in enumerate(axes[1:], start=1):
@@ -157,7 +160,7 @@ class ContractionInterface(Generic[Kernel]):
                     sizes.append(str(axis.size))
                 else:
                     sizes.append(kernel.add_scalar(f"{name}_size{position}", axis.size))
-        return columns
+        return column_args
 
     def extents(self, bindings: Mapping[str, int]) -> tuple[int, int, int, int]:
         """Return batch, m, n of all members together, and k, at values of the symbols."""

@@ -70,25 +70,27 @@ class Operand:
             return ""
         if self.form is None:
             return f"{self.name} is computed element by element"
-        run = self.k if self.along_k else self.row
-        inner = run.innermost
-        if inner is None or self.form.at(inner.var) != 1:
+        contiguous_group = self.k if self.along_k else self.row
+        inner_axis = contiguous_group.innermost
+        if inner_axis is None or self.form.at(inner_axis.var) != 1:
             return f"no axis of {self.name} is contiguous"
-        together = collapsed_stride(self.form, run) == 1 and self.condition is None
-        extent = run.extent if together else inner.size
+        collapses = collapsed_stride(self.form, contiguous_group) == 1 and self.condition is None
+        extent = contiguous_group.extent if collapses else inner_axis.size
         if not is_multiple(extent, elements):
             return (
                 f"the contiguous axis of {self.name} has {extent} elements, which is not a"
                 f" multiple of {elements}"
             )
-        mask = () if self.condition is None else index_exprs(self.condition)
-        if any(inner.var in index.free_symbols for index in mask):
+        mask_indices = () if self.condition is None else index_exprs(self.condition)
+        if any(inner_axis.var in index.free_symbols for index in mask_indices):
             return f"the mask of {self.name} changes along its contiguous axis"
         steps = (
-            [] if together else [s for v, s in self.form.coefficients.items() if v is not inner.var]
+            []
+            if collapses
+            else [s for v, s in self.form.coefficients.items() if v is not inner_axis.var]
         )
         for group in (self.batch, self.row, self.k):
-            if group is not run:
+            if group is not contiguous_group:
                 steps += [self.form.at(axis.var) for axis in group.axes if axis.size != 1]
         for step in (*steps, self.form.rest):
             if not is_multiple(step, elements):
@@ -127,15 +129,15 @@ def analyse_operand(
     load, condition = _find_strided_load(value, element, converts=converts)
     ranges = loop_ranges(*(group.axes for group in groups))
     form = address(load, buffers[load.buffer], ranges) if load else None
-    run = form
-    for part in walk(value) if form is None else ():
-        if run is None and isinstance(part, Load):
-            run = address(part, buffers[part.buffer], ranges)
+    layout_form = form
+    for subvalue in walk(value) if form is None else ():
+        if layout_form is None and isinstance(subvalue, Load):
+            layout_form = address(subvalue, buffers[subvalue.buffer], ranges)
     inner_row = row.innermost
     along_k = True
-    if run is not None and inner_row is not None and run.at(inner_row.var) == 1:
+    if layout_form is not None and inner_row is not None and layout_form.at(inner_row.var) == 1:
         inner_k = k.innermost
-        along_k = inner_k is not None and run.at(inner_k.var) == 1
+        along_k = inner_k is not None and layout_form.at(inner_k.var) == 1
     if form is None:
         load, condition = None, None
     return Operand(name, value, element, batch, row, k, load, condition, form, along_k)

@@ -26,7 +26,7 @@ from scheduler.ir.values import Cast, loads
 _MAX_SPLITS = 8
 # f16 represents every number of these formats, none of them as a subnormal, which CDNA 2 matrix
 # instructions flush to 0; bf16 represents every number of all 8-bit formats.
-_AS_F16 = (DType.F8E4M3FN, DType.F8E4M3FNUZ)
+_DTYPES_WITHIN_F16 = (DType.F8E4M3FN, DType.F8E4M3FNUZ)
 
 
 def gemm_contractions(node: SchedulerNode, lowered: Lowered) -> tuple[Contraction, ...]:
@@ -65,22 +65,22 @@ def _splits(members: tuple[Contraction, ...]) -> Iterator[tuple[Axis, Expr]]:
     for member in members:
         indices = [index for store in member.stores for index in store.index]
         indices += [index for tree in member.trees for index in index_exprs(tree)]
-        for part in (part for index in indices for part in index.atoms(FloorDiv, Mod)):
-            divided, divisor = part.args
+        for division in (atom for index in indices for atom in index.atoms(FloorDiv, Mod)):
+            divided, divisor = division.args
             axis = axes.get(divided)
             if axis is None or not divisor.free_symbols.isdisjoint(axes):
                 continue
-            outer = simplify(FloorDiv(axis.size, divisor))
-            if divisor != axis.size and simplify(outer * divisor - axis.size) == 0:
+            outer_size = simplify(FloorDiv(axis.size, divisor))
+            if divisor != axis.size and simplify(outer_size * divisor - axis.size) == 0:
                 yield axis, divisor
 
 
-def _split_axis(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contraction:
-    high = Axis(variable("outer", number), simplify(FloorDiv(axis.size, inner)))
-    low = Axis(variable("inner", number), inner)
-    reindexing = {axis.var: high.var * inner + low.var}
+def _split_axis(member: Contraction, axis: Axis, inner_size: Expr, number: int) -> Contraction:
+    outer = Axis(variable("outer", number), simplify(FloorDiv(axis.size, inner_size)))
+    inner = Axis(variable("inner", number), inner_size)
+    reindexing = {axis.var: outer.var * inner_size + inner.var}
     batch, m, n, k = (
-        tuple(new for old in group for new in ((high, low) if old == axis else (old,)))
+        tuple(new for old in group for new in ((outer, inner) if old == axis else (old,)))
         for group in (member.batch, member.m, member.n, member.k)
     )
     ranges = loop_ranges(batch, m, n, k)
@@ -132,5 +132,7 @@ def upcast_operands(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]
     dtype = members[0].a.dtype
     if not dtype.is_float8:
         return members
-    wider = DType.F16 if dtype in _AS_F16 else DType.BF16
-    return tuple(replace(each, a=Cast(each.a, wider), b=Cast(each.b, wider)) for each in members)
+    wider = DType.F16 if dtype in _DTYPES_WITHIN_F16 else DType.BF16
+    return tuple(
+        replace(member, a=Cast(member.a, wider), b=Cast(member.b, wider)) for member in members
+    )

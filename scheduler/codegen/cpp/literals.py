@@ -14,21 +14,23 @@ _INT_FORM = {DType.I64: "INT64_C({})", DType.U64: "UINT64_C({})", DType.U32: "{}
 def literal(value: int | float | complex | bool, dtype: DType) -> str:
     """Return the literal of ``value`` in the type that holds ``dtype`` inside kernels. Integers
     wrap as a conversion in C++ does."""
-    compute = dtype.compute_dtype
-    if compute is DType.BOOL:
+    compute_dtype = dtype.compute_dtype
+    if compute_dtype is DType.BOOL:
         return "true" if value else "false"
     if isinstance(value, complex):
-        parts = (_float(part, compute.real) for part in (value.real, value.imag))
-        return f"{compute.cpp}({', '.join(parts)})"
-    if compute.is_float:
-        return _float(float(value), compute)
-    wrapped, form = wrap_integer(int(value), compute), _INT_FORM.get(compute, "{}")
+        components = (
+            _float(component, compute_dtype.real) for component in (value.real, value.imag)
+        )
+        return f"{compute_dtype.cpp}({', '.join(components)})"
+    if compute_dtype.is_float:
+        return _float(float(value), compute_dtype)
+    wrapped, pattern = wrap_integer(int(value), compute_dtype), _INT_FORM.get(compute_dtype, "{}")
     if wrapped >= 0:
-        return form.format(wrapped)
-    if wrapped == -(1 << (compute.itemsize * 8 - 1)) and compute.itemsize >= 4:
+        return pattern.format(wrapped)
+    if wrapped == -(1 << (compute_dtype.itemsize * 8 - 1)) and compute_dtype.itemsize >= 4:
         # The lowest integer has no literal: -2147483648 negates a number that does not fit.
-        return f"(-{form.format(-(wrapped + 1))} - 1)"
-    return f"({form.format(wrapped)})"
+        return f"(-{pattern.format(-(wrapped + 1))} - 1)"
+    return f"({pattern.format(wrapped)})"
 
 
 def _float(value: float, dtype: DType) -> str:

@@ -44,9 +44,9 @@ class NestPrinter(printer.NestPrinter):
             yield
 
     def load_pack(self, pointer: str, offset: str, width: int) -> str:
-        place = f"{pointer} + {offset}"
+        address = f"{pointer} + {offset}"
         function = "load_pack_once" if pointer in self.streamed_pointers else "load_pack"
-        return f"kiln::{function}<{width}>({place})" if width > 1 else f"*({place})"
+        return f"kiln::{function}<{width}>({address})" if width > 1 else f"*({address})"
 
     def pack_definition(self, name: str, text: str, *, new: bool) -> str:
         return f"{'const auto ' if new else ''}{name} = {text};"

@@ -98,10 +98,10 @@ class ValuePrinter(values.ValuePrinter):
         index = f"static_cast<{self.index_type}>({helper}({value}, {size}))"
         return f"const {self.index_type} {name} = {index};"
 
-    def branch(self, condition: str, inside: Lines, outside: Lines) -> None:
+    def branch(self, condition: str, body: Lines, else_body: Lines) -> None:
         self.lines.add(f"if ({condition}) {{", ())
-        self.lines.extend(inside)
-        if len(outside):
+        self.lines.extend(body)
+        if len(else_body):
             self.lines.add("} else {", ())
-            self.lines.extend(outside)
+            self.lines.extend(else_body)
         self.lines.add("}", ())

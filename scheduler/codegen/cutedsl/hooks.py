@@ -35,5 +35,5 @@ class Hook:
 def hook(name: str, parameters: tuple[str, ...], lines: Lines, arguments: Sequence[str]) -> Hook:
     """Return the function of these lines, which takes the kernel's arguments that it uses."""
     body = str(lines)
-    used = set(re.findall(r"\w+", body))
-    return Hook(name, parameters, tuple(each for each in arguments if each in used), body)
+    used_names = set(re.findall(r"\w+", body))
+    return Hook(name, parameters, tuple(arg for arg in arguments if arg in used_names), body)

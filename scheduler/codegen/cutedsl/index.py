@@ -32,12 +32,12 @@ class CountPrinter(index.IndexPrinter):
     language = "C"
 
     def _floor_division(self, expr: Expr, a: str, b: str) -> str:
-        rest = f"(({a}) % ({b}))"
-        other_sign = f"(({rest} < 0) != (({b}) < 0) ? 1 : 0)"
-        below = f"({rest} != 0 ? {other_sign} : 0)"
+        remainder = f"(({a}) % ({b}))"
+        other_sign = f"(({remainder} < 0) != (({b}) < 0) ? 1 : 0)"
+        correction = f"({remainder} != 0 ? {other_sign} : 0)"
         if isinstance(expr, FloorDiv):
-            return f"(({a}) / ({b}) - {below})"
-        return f"({rest} + {below} * ({b}))"
+            return f"(({a}) / ({b}) - {correction})"
+        return f"({remainder} + {correction} * ({b}))"
 
     def _binary_min_max(self, expr: Expr, a: str, b: str) -> str:
         return f"(({a}) {'>' if isinstance(expr, sympy.Max) else '<'} ({b}) ? ({a}) : ({b}))"

@@ -28,25 +28,25 @@ class _DeviceFunction:
 def device_functions(code: str) -> str:
     """Return the device functions of ours that ``code`` calls, directly or indirectly, in the order
     of their file, each ending with two empty lines."""
-    known = _device_functions()
+    functions = _device_functions()
     needed: set[str] = set()
-    pending = [name for name in known if re.search(rf"(?<![.\w]){name}\(", code)]
+    pending = [name for name in functions if re.search(rf"(?<![.\w]){name}\(", code)]
     while pending:
         name = pending.pop()
         if name not in needed:
             needed.add(name)
-            pending.extend(known[name].uses)
-    return "".join(f"{known[name].text}\n\n\n" for name in known if name in needed)
+            pending.extend(functions[name].uses)
+    return "".join(f"{functions[name].text}\n\n\n" for name in functions if name in needed)
 
 
 @lru_cache(maxsize=1)
 def _device_functions() -> Mapping[str, _DeviceFunction]:
     text = kernel_template("device_functions").render()
-    found = [part for part in ast.parse(text).body if isinstance(part, ast.FunctionDef)]
-    names = frozenset(part.name for part in found)
+    definitions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    names = frozenset(definition.name for definition in definitions)
     functions = {}
-    for part in found:
-        used = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)} & names
-        source = ast.get_source_segment(text, part) or ""
-        functions[part.name] = _DeviceFunction(source, frozenset(used))
+    for definition in definitions:
+        callees = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)} & names
+        source = ast.get_source_segment(text, definition) or ""
+        functions[definition.name] = _DeviceFunction(source, frozenset(callees))
     return functions

@@ -58,7 +58,7 @@ class CuteDSLTemplateKernel(KernelInterface):
         if elements is None:
             pointers = [arg for arg in self.args if arg.type == "ptr"]
             elements = {arg.name: sympy.Mul(*self.buffer_of(arg).size) for arg in pointers}
-        counts = (f"{_text(name)}: {_text(count(each))}" for name, each in elements.items())
+        counts = (f"{_text(name)}: {_text(count(numel))}" for name, numel in elements.items())
         return (
             f"ARGUMENTS = ({_lines(arguments)})\n"
             f"POINTS = {_text(count(points))}\n"

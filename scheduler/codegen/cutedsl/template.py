@@ -88,8 +88,8 @@ class CuteDSLTemplate(KernelTemplate):
     def kernel_name(self, source: str) -> str:
         """Return ``cutedsl_<fused>_<8 hex>``; without the middle part if no op has a name."""
         fused = fused_name(self.lowered.graph.nodes_named(self.node.nodes))
-        parts = (self.prefix, *(() if fused == "fused" else (fused,)), code_digest(source))
-        return "_".join(parts)
+        name_parts = (self.prefix, *(() if fused == "fused" else (fused,)), code_digest(source))
+        return "_".join(name_parts)
 
     def partial(
         self, template: Template, constants: Callable[[], str], **context: object
@@ -121,9 +121,9 @@ class LaunchTemplate(SingleLaunchTemplate[CuteDSLTemplateKernel], CuteDSLTemplat
 
     def nests_obstacle(self, nests: Iterable[LoopNest]) -> str:
         """Return why the values or the stored types of nests are not supported, or ""."""
-        stored = (type_obstacle(self.lowered.buffers[name].dtype) for name in self.node.writes)
+        stored_dtypes = (self.lowered.buffers[name].dtype for name in self.node.writes)
         values = (statement.value for nest in nests for statement in nest.statements)
-        return next(filter(None, (*stored, *map(obstacle, values))), "")
+        return next(filter(None, (*map(type_obstacle, stored_dtypes), *map(obstacle, values))), "")
 
     def render_launches(
         self,
@@ -150,7 +150,7 @@ class LaunchTemplate(SingleLaunchTemplate[CuteDSLTemplateKernel], CuteDSLTemplat
         source, origins = self.marks.finish(partial.finalize_all())
         # CuteDSL's device functions take arguments prepared by the host function; their names end
         # in the number of the launch.
-        numbered = tuple(
+        numbered_launches = tuple(
             Launch(
                 f"{PLACEHOLDER}_{name}_{number}",
                 (self.rename_symbols(blocks), one, one),
@@ -162,8 +162,8 @@ class LaunchTemplate(SingleLaunchTemplate[CuteDSLTemplateKernel], CuteDSLTemplat
             for number, (name, blocks, threads, shared_bytes) in enumerate(launches)
         )
         values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
-        room = self.rename_symbols(workspace_bytes)
-        return RenderedTemplate(source, kernel.args, values, numbered, room, origins)
+        workspace = self.rename_symbols(workspace_bytes)
+        return RenderedTemplate(source, kernel.args, values, numbered_launches, workspace, origins)
 
 
 def has_epilogue(node: SchedulerNode) -> bool:

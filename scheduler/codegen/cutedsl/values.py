@@ -17,8 +17,8 @@ from scheduler.ir.values import Call, Cast, Value, walk
 def obstacle(value: Value) -> str:
     """Return why a tree cannot be printed as CuteDSL, or "" if it can."""
     for part in walk(value):
-        if unknown := type_obstacle(part.dtype):
-            return unknown
+        if reason := type_obstacle(part.dtype):
+            return reason
         if isinstance(part, Call) and template(part) is None:
             return f"{part.op} of {part.args[-1].dtype.label} is not supported by CuteDSL"
         if isinstance(part, Cast) and part.dtype is DType.U64 and part.value.dtype.is_float:
@@ -93,9 +93,9 @@ class ValuePrinter(values.ValuePrinter):
         helper = "wrap_index" if wrap else "clamp_index"
         return f"{name} = {helper}({value}, {size}, {self.index_type})"
 
-    def branch(self, condition: str, inside: Lines, outside: Lines) -> None:
+    def branch(self, condition: str, body: Lines, else_body: Lines) -> None:
         self.lines.add(f"if {condition}:", ())
-        self.lines.extend(inside)
-        if len(outside):
+        self.lines.extend(body)
+        if len(else_body):
             self.lines.add("else:", ())
-            self.lines.extend(outside)
+            self.lines.extend(else_body)

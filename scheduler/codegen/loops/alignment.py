@@ -71,8 +71,8 @@ class Packs:
         if self.axis is None:
             return []
         needs = self.nest.alignment_requirements
-        found = ((access, needs(access, self.axis, self.width)) for access in self.accesses)
-        return [(access, sizes) for access, sizes in found if sizes is not None]
+        requirements = ((access, needs(access, self.axis, self.width)) for access in self.accesses)
+        return [(access, sizes) for access, sizes in requirements if sizes is not None]
 
     @cached_property
     def aligned(self) -> tuple[Access, ...]:
@@ -91,7 +91,7 @@ class Packs:
         return find_lead(self.nest, self.axis, self.width) if self.axis else None
 
     @cached_property
-    def cut(self) -> tuple[Access, ...]:
+    def movable_if_cut(self) -> tuple[Access, ...]:
         """Return the accesses that can wherever rows begin, if packs begin where ``lead`` is
         aligned."""
         lead, axis = self.lead, self.axis
@@ -111,7 +111,7 @@ class Packs:
         if strided:
             return Pack(self.axis, self.width, (), strided=strided)
         if cut:
-            return Pack(self.axis, self.width, self.cut, self.lead)
+            return Pack(self.axis, self.width, self.movable_if_cut, self.lead)
         return Pack(self.axis, self.width, self.aligned)
 
 
@@ -120,11 +120,11 @@ def reject_wide(
 ) -> Rejected | None:
     """Reject packs that exceed what a thread loads at once; ``lane`` is the target's word for
     it."""
-    widest = nest.widest_bytes(accesses)
-    if width * widest <= MAX_LOAD_BYTES:
+    widest_bytes = nest.widest_bytes(accesses)
+    if width * widest_bytes <= MAX_LOAD_BYTES:
         return None
     limit = f"{MAX_LOAD_BYTES} bytes per {lane}" if lane else f"{MAX_LOAD_BYTES} bytes"
-    return illegal(f"{width} elements of {widest} bytes exceed the limit of {limit}")
+    return illegal(f"{width} elements of {widest_bytes} bytes exceed the limit of {limit}")
 
 
 def find_lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:
@@ -133,41 +133,41 @@ def find_lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:
     nothing can be divided into packs: ``axis`` must be the only inner axis."""
     if nest.inner != (axis,) or width == 1:
         return None
-    runs = [access for access in nest.accesses if _is_contiguous(nest, access, axis)]
-    found = {access.offset.expr(): access for access in runs}
-    if not found:
+    contiguous = [access for access in nest.accesses if _is_contiguous(nest, access, axis)]
+    access_by_offset = {access.offset.expr(): access for access in contiguous}
+    if not access_by_offset:
         return None
-    counts = Counter(access.offset.expr() for access in runs)
+    counts = Counter(access.offset.expr() for access in contiguous)
 
-    def gain(access: Access) -> tuple[bool, int]:
+    def preference(access: Access) -> tuple[bool, int]:
         offset = access.offset
-        rows = {axis.var for axis in nest.outer}
-        moves = not rows.isdisjoint({*offset.coefficients, *offset.nonlinear})
-        return moves, sum(
+        outer_vars = {axis.var for axis in nest.outer}
+        varies_between_rows = not outer_vars.isdisjoint({*offset.coefficients, *offset.nonlinear})
+        return varies_between_rows, sum(
             counts[expr]
-            for expr, other in found.items()
-            if is_aligned_with(nest, other, offset, axis, width)
+            for expr, other_access in access_by_offset.items()
+            if is_aligned_with(nest, other_access, offset, axis, width)
         )
 
-    return max(found.values(), key=gain).offset
+    return max(access_by_offset.values(), key=preference).offset
 
 
 def is_aligned_with(nest: LoopNest, access: Access, lead: Affine, axis: Axis, width: int) -> bool:
     """Whether an access is aligned at the same steps of ``axis`` as ``lead``, in every row."""
     if not _is_contiguous(nest, access, axis):
         return False
-    others = {*access.offset.coefficients, *lead.coefficients} - {axis.var}
-    differences = [access.offset.at(var) - lead.at(var) for var in others]
+    other_vars = {*access.offset.coefficients, *lead.coefficients} - {axis.var}
+    differences = [access.offset.at(var) - lead.at(var) for var in other_vars]
     differences.append(access.offset.rest - lead.rest)
-    return all(is_multiple(sympy.expand(part), width) for part in differences)
+    return all(is_multiple(sympy.expand(difference), width) for difference in differences)
 
 
 def _is_contiguous(nest: LoopNest, access: Access, axis: Axis) -> bool:
     """Whether neighbouring steps are contiguous in memory, at an offset that sizes and rows
     determine."""
-    inside = access.buffer in nest.inputs or access.buffer in nest.outputs
-    if access.masked or not inside or access.offset.step(axis.var) != 1:
+    is_in_memory = access.buffer in nest.inputs or access.buffer in nest.outputs
+    if access.masked or not is_in_memory or access.offset.step(axis.var) != 1:
         return False
-    walked = {loop.var for loop in (*nest.outer, *nest.inner)}
-    symbols = access.offset.expr().free_symbols - walked
-    return all(symbol.name in nest.ranges.intervals for symbol in symbols)
+    loop_vars = {loop.var for loop in (*nest.outer, *nest.inner)}
+    size_symbols = access.offset.expr().free_symbols - loop_vars
+    return all(symbol.name in nest.ranges.intervals for symbol in size_symbols)

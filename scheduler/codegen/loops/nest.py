@@ -34,7 +34,7 @@ from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan, nu
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
 
 # 32-bit limit: a block may begin up to one block below the end, and stop past it.
-MOST_STEPS = INT32_MAX - 2**16
+MAX_STEPS = INT32_MAX - 2**16
 
 AccessKey = tuple[str, tuple[Expr, ...]]
 
@@ -97,10 +97,10 @@ class LoopNest:
         widen = partial(widen_indices, ranges=self.ranges)
         self.statements = tuple(statement.map_values(widen) for statement in self.statements)
         self.multipliers: Mapping[Expr, str] = {}
-        written = dict.fromkeys(statement.store.buffer for statement in self.statements)
-        read = dict.fromkeys(access.buffer for access in self.accesses)
-        self.inputs = tuple(name for name in read if name not in written)
-        self.outputs = tuple(name for name in written if visible is None or name in visible)
+        written_buffers = dict.fromkeys(statement.store.buffer for statement in self.statements)
+        accessed_buffers = dict.fromkeys(access.buffer for access in self.accesses)
+        self.inputs = tuple(name for name in accessed_buffers if name not in written_buffers)
+        self.outputs = tuple(name for name in written_buffers if visible is None or name in visible)
         self._check_read_backs()
 
     # -- accesses --------------------------------------------------------------------------------
@@ -120,16 +120,16 @@ class LoopNest:
 
     def _find_accesses(self) -> dict[AccessKey, Access]:
         variables = frozenset(axis.var for axis in (*self.outer, *self.inner))
-        found: dict[AccessKey, Access] = {}
+        accesses: dict[AccessKey, Access] = {}
 
         def add(key: AccessKey, *, masked: bool, written: bool) -> None:
-            if key in found:
-                masked, written = masked and found[key].masked, written or found[key].written
-                found[key] = replace(found[key], masked=masked, written=written)
+            if key in accesses:
+                masked, written = masked and accesses[key].masked, written or accesses[key].written
+                accesses[key] = replace(accesses[key], masked=masked, written=written)
                 return
             buffer, index = key
             offset = affine_parts(flat_offset(index, self._buffers[buffer].stride), variables)
-            found[key] = Access(buffer, index, offset, masked, written)
+            accesses[key] = Access(buffer, index, offset, masked, written)
 
         for statement in self.statements:
             store = statement.store
@@ -137,7 +137,7 @@ class LoopNest:
                 for load, masked in _loads(value, masked=False):
                     add((load.buffer, load.index), masked=masked, written=False)
             add((store.buffer, store.index), masked=False, written=True)
-        return found
+        return accesses
 
     def _parts(self) -> Iterator[Value]:
         """Yield every part of the statements' trees."""
@@ -154,12 +154,12 @@ class LoopNest:
 
     def _check_read_backs(self) -> None:
         """Check that written elements are read back only by the thread that wrote them."""
-        written = {s.store.buffer: s.store.index for s in self.statements}
+        written_index = {s.store.buffer: s.store.index for s in self.statements}
         for load in self.reads():
-            if load.buffer in written and load.index != written[load.buffer]:
+            if load.buffer in written_index and load.index != written_index[load.buffer]:
                 raise UnfusableError(
                     f"{load.buffer} is read at {load.index} in the kernel that writes it "
-                    f"at {written[load.buffer]}: the group cannot be one kernel"
+                    f"at {written_index[load.buffer]}: the group cannot be one kernel"
                 )
 
     def buffer(self, name: str) -> Buffer:
@@ -209,14 +209,15 @@ class LoopNest:
     def _merge_axes(self, axes: tuple[Axis, ...], pinned: set[sympy.Symbol]) -> tuple[Axis, ...]:
         merged = list(axes[-1:])
         for axis in reversed(axes[:-1]):
-            last = merged[0]
-            can_merge = not {axis.var, last.var} & pinned and all(
-                access.offset.can_merge(axis.var, last.var, last.size) for access in self.accesses
+            inner_axis = merged[0]
+            can_merge = not {axis.var, inner_axis.var} & pinned and all(
+                access.offset.can_merge(axis.var, inner_axis.var, inner_axis.size)
+                for access in self.accesses
             )
             if not can_merge:
                 merged.insert(0, axis)
                 continue
-            merged[0] = Axis(last.var, axis.size * last.size)
+            merged[0] = Axis(inner_axis.var, axis.size * inner_axis.size)
             self._accesses = {
                 key: replace(access, offset=access.offset.merge(axis.var))
                 for key, access in self._accesses.items()
@@ -237,38 +238,38 @@ class LoopNest:
 
     def symbols(self) -> tuple[str, ...]:
         """Return the symbolic sizes that the kernel needs, sorted."""
-        loop = {axis.var for axis in (*self.outer, *self.inner)}
-        found: set[sympy.Symbol] = set()
+        loop_vars = {axis.var for axis in (*self.outer, *self.inner)}
+        symbols: set[sympy.Symbol] = set()
         for axis in (*self.outer, *self.inner):
-            found |= axis.size.free_symbols
+            symbols |= axis.size.free_symbols
         for access in self._accesses.values():
-            found |= access.offset.rest.free_symbols
+            symbols |= access.offset.rest.free_symbols
             for coefficient in access.offset.coefficients.values():
-                found |= coefficient.free_symbols
+                symbols |= coefficient.free_symbols
         for name in (*self.inputs, *self.outputs):
             for size in self._buffers[name].size:
-                found |= size.free_symbols
+                symbols |= size.free_symbols
         for part in self._parts():
             if isinstance(part, IndexValue):
-                found |= part.expr.free_symbols
+                symbols |= part.expr.free_symbols
             elif isinstance(part, Load):
-                found = found.union(*(indirect.size.free_symbols for indirect in part.indirect))
-        return tuple(sorted(s.name for s in found - loop if s.name in self._sizes.intervals))
+                symbols = symbols.union(*(indirect.size.free_symbols for indirect in part.indirect))
+        return tuple(sorted(s.name for s in symbols - loop_vars if s.name in self._sizes.intervals))
 
     def divisors(self) -> tuple[Expr, ...]:
         """Return the symbolic sizes that indices are divided by at each step: axis sizes of a flat
         index, and divisors in reads, writes and computations; without those that may be
         negative."""
-        found = [axis.size for axis in (self.inner or self.outer)[1:]]
+        divisors = [axis.size for axis in (self.inner or self.outer)[1:]]
         exprs = [access.offset.rest for access in self.accesses]
-        exprs += [part.expr for part in self._parts() if isinstance(part, IndexValue)]
+        exprs += [division.expr for division in self._parts() if isinstance(division, IndexValue)]
         for expr in exprs:
-            for part in expr.atoms(FloorDiv, Mod):
-                if all(is_nonnegative(arg, self.ranges) for arg in part.args):
-                    found.append(part.args[1])
+            for division in expr.atoms(FloorDiv, Mod):
+                if all(is_nonnegative(arg, self.ranges) for arg in division.args):
+                    divisors.append(division.args[1])
         return tuple(
             expr
-            for expr in dict.fromkeys(found)
+            for expr in dict.fromkeys(divisors)
             if expr.free_symbols
             and all(symbol.name in self._sizes.intervals for symbol in expr.free_symbols)
         )
@@ -291,7 +292,7 @@ class LoopNest:
         return any(map(self._is_large, self._buffer_extents()))
 
     def _is_large(self, count: Expr) -> bool:
-        return bounds(count, self._sizes)[1] > MOST_STEPS
+        return bounds(count, self._sizes)[1] > MAX_STEPS
 
     def is_vectorizable(self, access: Access, axis: Axis, width: int) -> bool:
         """Whether ``width`` steps along ``axis`` are one aligned run of memory."""
@@ -309,17 +310,19 @@ class LoopNest:
         matter: the caller handles a partial run there.
         """
         offset = access.offset
-        inside = access.buffer in self.inputs or access.buffer in self.outputs
-        if access.masked or not inside or offset.step(axis.var) != 1:
+        is_in_memory = access.buffer in self.inputs or access.buffer in self.outputs
+        if access.masked or not is_in_memory or offset.step(axis.var) != 1:
             return None
         steps = (step for var, step in offset.coefficients.items() if var != axis.var)
-        ends = () if self.outer == (axis,) and not self.inner else (axis.size,)
-        needs = [e for e in (offset.rest, *steps, *ends) if not is_multiple(e, width)]
-        sizes = {symbol for e in needs for symbol in e.free_symbols}
-        known = all(symbol.name in self._sizes.intervals for symbol in sizes)
-        if not known or any(need.is_Integer for need in needs):
+        end_sizes = () if self.outer == (axis,) and not self.inner else (axis.size,)
+        unaligned = [
+            value for value in (offset.rest, *steps, *end_sizes) if not is_multiple(value, width)
+        ]
+        symbols = {symbol for value in unaligned for symbol in value.free_symbols}
+        has_known_sizes = all(symbol.name in self._sizes.intervals for symbol in symbols)
+        if not has_known_sizes or any(value.is_Integer for value in unaligned):
             return None
-        return tuple(dict.fromkeys(needs))
+        return tuple(dict.fromkeys(unaligned))
 
 
 def _loads(value: Value, *, masked: bool) -> Iterator[tuple[Load, bool]]:

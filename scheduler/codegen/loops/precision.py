@@ -20,16 +20,16 @@ def precision_roots(nest: LoopNest) -> tuple[Root, ...]:
     """Return every tree of the nest. A value that stays in registers is used as its readers use
     it."""
     uses: dict[str, Precision] = {}
-    found: list[Root] = []
+    roots: list[Root] = []
     for statement in reversed(nest.statements):
         for root in _statement_roots(statement, nest, uses):
-            found.append(root)
-            for part, precision in precisions([root]):
-                name = part.buffer if isinstance(part, Load) else None
-                name = part.name if isinstance(part, Accumulator) else name
+            roots.append(root)
+            for value, precision in precisions([root]):
+                name = value.buffer if isinstance(value, Load) else None
+                name = value.name if isinstance(value, Accumulator) else name
                 if name is not None:
                     uses[name] = min(precision, uses.get(name, precision))
-    return tuple(found)
+    return tuple(roots)
 
 
 def _statement_roots(
@@ -44,9 +44,11 @@ def _statement_roots(
     if statement.kind is None:
         yield Root(statement.value, precision)
         return
-    after = Root(statement.store.value, precision)
-    yield after
-    results = [p for v, p in precisions([after]) if isinstance(v, Accumulator)]
-    reduced = min([*results, uses.get(statement.name, Precision.SHORT)], default=precision)
-    smooth = statement.kind in _SMOOTH_KINDS and statement.value.dtype.is_float
-    yield Root(statement.value, reduced if smooth else Precision.EXACT)
+    store_value = Root(statement.store.value, precision)
+    yield store_value
+    result_precisions = [p for v, p in precisions([store_value]) if isinstance(v, Accumulator)]
+    value_precision = min(
+        [*result_precisions, uses.get(statement.name, Precision.SHORT)], default=precision
+    )
+    is_smooth = statement.kind in _SMOOTH_KINDS and statement.value.dtype.is_float
+    yield Root(statement.value, value_precision if is_smooth else Precision.EXACT)

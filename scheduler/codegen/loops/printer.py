@@ -48,9 +48,9 @@ class NestPrinter(ABC):
         self.lines = lines
         self._memory = memory
         self._pack = pack if pack and pack.width > 1 else None
-        outer = {axis.var.name: f"x{i}" for i, axis in enumerate(nest.outer)}
-        inner = {axis.var.name: f"r{i}" for i, axis in enumerate(nest.inner)}
-        self.names = {**outer, **inner, **(names or {})}
+        outer_names = {axis.var.name: f"x{i}" for i, axis in enumerate(nest.outer)}
+        inner_names = {axis.var.name: f"r{i}" for i, axis in enumerate(nest.inner)}
+        self.names = {**outer_names, **inner_names, **(names or {})}
         self.index = self.index_printer(self.names)
         self.values = self.value_printer(
             lines,
@@ -60,11 +60,11 @@ class NestPrinter(ABC):
             address=nest.offset,
         )
         self._packed_stores: dict[str, str] = {}
-        self._read_backs = 0
-        self._kept: dict[Load, str] = {}
-        self._filled: set[str] = set()
-        written = {statement.store.buffer for statement in nest.statements}
-        self._read_back = written & {load.buffer for load in nest.reads()}
+        self._read_back_count = 0
+        self._register_arrays: dict[Load, str] = {}
+        self._filled_arrays: set[str] = set()
+        written_buffers = {statement.store.buffer for statement in nest.statements}
+        self._read_back_buffers = written_buffers & {load.buffer for load in nest.reads()}
 
     def decode(self, flat: str, axes: Sequence[Axis]) -> None:
         """Print the variables of ``axes``, from the flat index named ``flat``."""
@@ -74,11 +74,11 @@ class NestPrinter(ABC):
             if position == 0:
                 self.lines.add(self.index_definition(name, quotient), ())
                 return
-            rest, divided = self.division(quotient, axes[position].size)
-            self.lines.add(self.index_definition(name, rest), ())
-            following = f"{flat}_{position}"
-            self.lines.add(self.index_definition(following, divided), ())
-            quotient = following
+            remainder, next_quotient = self.division(quotient, axes[position].size)
+            self.lines.add(self.index_definition(name, remainder), ())
+            quotient_name = f"{flat}_{position}"
+            self.lines.add(self.index_definition(quotient_name, next_quotient), ())
+            quotient = quotient_name
 
     def division(self, dividend: str, size: Expr) -> tuple[str, str]:
         """Return the texts of remainder and quotient of a non-negative index."""
@@ -96,20 +96,20 @@ class NestPrinter(ABC):
                 for statement in statements:
                     sink(statement)
             return
-        packed: list[tuple[Statement, str]] = []
+        pack_names: list[tuple[Statement, str]] = []
         for statement in (s for s in statements if s.kind is None):
             buffer, index = statement.store.buffer, statement.store.index
             if self._pack.moves(self.nest, self.nest.access(buffer, index)):
-                name = f"out{len(packed)}"
-                packed.append((statement, name))
+                name = f"out{len(pack_names)}"
+                pack_names.append((statement, name))
                 dtype = self._memory[buffer].buffer.dtype
                 self.lines.add(self.empty_pack(name, dtype, self._pack.width), ())
-        self._packed_stores = {statement.name: f"{name}[j]" for statement, name in packed}
+        self._packed_stores = {statement.name: f"{name}[j]" for statement, name in pack_names}
         self._run_pack(statements, sink, self._pack)
-        for statement, name in packed:
+        for statement, name in pack_names:
             pointer = self._memory[statement.store.buffer].pointer
-            place = self.values.store_offset(statement.store)
-            self.lines.add(self.store_pack(pointer, place, name), statement.store.nodes)
+            offset = self.values.store_offset(statement.store)
+            self.lines.add(self.store_pack(pointer, offset, name), statement.store.nodes)
         self._packed_stores = {}
 
     def run_at_points(self, statements: Sequence[Statement], sink: Sink) -> None:
@@ -125,22 +125,22 @@ class NestPrinter(ABC):
 
     def _run_pack(self, statements: Sequence[Statement], sink: Sink, pack: Pack) -> None:
         name = self.names[pack.axis.var.name]
-        inside = self.lines.new_block()
-        outside, self.lines, self.values.lines = self.lines, inside, inside
-        moving = {} if pack.strided else {pack.axis.var.name: f"{name}_j"}
-        self.values.index = self.index_printer({**self.names, **moving})
+        body = self.lines.new_block()
+        outer_lines, self.lines, self.values.lines = self.lines, body, body
+        element_names = {} if pack.strided else {pack.axis.var.name: f"{name}_j"}
+        self.values.index = self.index_printer({**self.names, **element_names})
         with self.values.scope():
             for statement in statements:
                 sink(statement)
-        self.lines = self.values.lines = outside
+        self.lines = self.values.lines = outer_lines
         self.values.index = self.index
         with self.pack_loop(pack.width):
             if pack.strided:
                 self.lines.add(self.index_definition("xindex_j", pack.strided), ())
                 self.decode("xindex_j", self.nest.outer)
-            elif f"{name}_j" in str(inside):
+            elif f"{name}_j" in str(body):
                 self.lines.add(self.index_definition(f"{name}_j", f"{name} + j"), ())
-            self.lines.extend(inside)
+            self.lines.extend(body)
 
     def store(self, statement: Statement) -> None:
         """Store the value of a pointwise statement to its buffer; a sink."""
@@ -148,44 +148,44 @@ class NestPrinter(ABC):
         dtype = self.nest.buffer(store.buffer).dtype
         with self.values.mark_nodes(store.nodes):
             element = self.values.element(store.value, dtype)
-            if store.buffer in self._read_back:
+            if store.buffer in self._read_back_buffers:
                 # A name of its own, for later statements that read the element.
-                name = f"here{self._read_backs}"
-                self._read_backs += 1
+                name = f"here{self._read_back_count}"
+                self._read_back_count += 1
                 self.lines.add(self.element_definition(dtype, name, element))
                 load = Load(store.buffer, store.index, dtype)
                 self.values.bind(load, self.values.upcast_loaded(name, dtype))
                 element = name
             if store.buffer in self.nest.outputs:
-                packed = self._packed_stores.get(statement.name)
-                if packed is not None:
-                    self.lines.add(self.values.assignment(packed, element))
+                pack_element = self._packed_stores.get(statement.name)
+                if pack_element is not None:
+                    self.lines.add(self.values.assignment(pack_element, element))
                     return
                 pointer = self._memory[store.buffer].pointer
                 self.lines.add(self.values.write(pointer, self.values.store_offset(store), element))
 
     # -- reads before the innermost loop ---------------------------------------------------------
 
-    def keep_in_registers(self, kept: Mapping[Load, str]) -> None:
+    def keep_in_registers(self, arrays: Mapping[Load, str]) -> None:
         """Keep reads that several loops share: each has an array with an element for each step
         ``k`` of a thread, which the first loop that reads it fills."""
-        self._kept = dict(kept)
+        self._register_arrays = dict(arrays)
 
     @property
-    def cut(self) -> Expr | None:
+    def row_start(self) -> Expr | None:
         """Return the offset where a row begins, if its packs begin at aligned addresses."""
         return self._pack.row_start if self._pack else None
 
     @contextmanager
-    def scalar_mode(self, kept: Mapping[Load, str]) -> Iterator[None]:
+    def scalar_mode(self, arrays: Mapping[Load, str]) -> Iterator[None]:
         """Run statements at one point inside the context, whatever the pack; reads that several
         loops share have the arrays ``kept`` there."""
-        before = self._pack, self._kept
-        self._pack, self._kept = None, dict(kept)
+        outer_state = self._pack, self._register_arrays
+        self._pack, self._register_arrays = None, dict(arrays)
         yield
-        self._pack, self._kept = before
+        self._pack, self._register_arrays = outer_state
 
-    def read_kept(self, load: Load, nodes: tuple[str, ...]) -> None:
+    def load_register_array(self, load: Load, nodes: tuple[str, ...]) -> None:
         """Print one kept read at step ``k``, ahead of all loops."""
         with self.values.mark_nodes(nodes):
             self._preload_one(load)
@@ -207,20 +207,20 @@ class NestPrinter(ABC):
             for load in loads(statement.value):
                 if load in self.values.loads or load.buffer in written or self.values.knows(load):
                     continue
-                if load in self._kept or self.is_packed(load):
+                if load in self._register_arrays or self.is_packed(load):
                     with self.values.mark_nodes(statement.store.nodes):
                         self._preload_one(load)
 
     def _preload_one(self, load: Load) -> None:
-        kept = self._kept.get(load)
-        name = f"{kept}[k]" if kept else f"pack{len(self.values.loads)}"
-        if kept not in self._filled:
+        array = self._register_arrays.get(load)
+        name = f"{array}[k]" if array else f"pack{len(self.values.loads)}"
+        if array not in self._filled_arrays:
             pointer, offset = self._memory[load.buffer].pointer, self.values.offset(load)
             width = self._pack.width if self._pack else 1
-            text = self.load_pack(pointer, offset, width)
-            self.lines.add(self.pack_definition(name, text, new=not kept))
-            if kept:
-                self._filled.add(kept)
+            pack_text = self.load_pack(pointer, offset, width)
+            self.lines.add(self.pack_definition(name, pack_text, new=not array))
+            if array:
+                self._filled_arrays.add(array)
         self.values.loads[load] = name + ("[j]" if self._pack else "")
 
     # -- defined by each language ----------------------------------------------------------------

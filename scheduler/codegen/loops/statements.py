@@ -91,13 +91,15 @@ def to_statement(
 
 
 def _match_axes(
-    member: tuple[Axis, ...], axes: tuple[Axis, ...]
+    member_axes: tuple[Axis, ...], axes: tuple[Axis, ...]
 ) -> dict[sympy.Symbol, Expr] | None:
     """Return each variable of a member's axes over ``axes``, or None if they make a different
     number of steps."""
-    if [axis.size for axis in member] == [axis.size for axis in axes]:
-        return {old.var: axis.var for old, axis in zip(member, axes, strict=True)}
-    steps = numel(member)
+    if [axis.size for axis in member_axes] == [axis.size for axis in axes]:
+        return {
+            member_axis.var: axis.var for member_axis, axis in zip(member_axes, axes, strict=True)
+        }
+    steps = numel(member_axes)
     if steps == 0 or not is_equal(steps, numel(axes)):
         return None  # empty loops match only if every one is empty
     flat: Expr = _ZERO
@@ -105,7 +107,7 @@ def _match_axes(
         flat = flat * axis.size + axis.var
     reindexing: dict[sympy.Symbol, Expr] = {}
     step: Expr = sympy.Integer(1)
-    for position, axis in reversed(list(enumerate(member))):
+    for position, axis in reversed(list(enumerate(member_axes))):
         quotient = FloorDiv(flat, step)
         reindexing[axis.var] = quotient if position == 0 else Mod(quotient, axis.size)
         step = step * axis.size

@@ -59,15 +59,15 @@ class IndexPrinter(ABC):
         """Return the text of ``expr``, in parentheses unless it is a name or a number."""
         return self._parenthesize(sympy.Integer(expr) if isinstance(expr, int) else expr, ATOM)
 
-    def _parenthesize(self, expr: Expr, level: int) -> str:
-        text, own = self._print(expr)
-        return text if own >= level else f"({text})"
+    def _parenthesize(self, expr: Expr, min_precedence: int) -> str:
+        text, precedence = self._print(expr)
+        return text if precedence >= min_precedence else f"({text})"
 
     def _print(self, expr: Expr) -> tuple[str, int]:
-        known = self._printed.get(expr)
-        if known is None:
-            known = self._printed[expr] = self._render(expr)
-        return known
+        text_and_precedence = self._printed.get(expr)
+        if text_and_precedence is None:
+            text_and_precedence = self._printed[expr] = self._render(expr)
+        return text_and_precedence
 
     def _render(self, expr: Expr) -> tuple[str, int]:
         if expr.is_Integer:
@@ -82,9 +82,9 @@ class IndexPrinter(ABC):
         if isinstance(expr, FloorDiv | Mod):
             return self._division(expr)
         if isinstance(expr, sympy.Max | sympy.Min):
-            text, *others = sorted(self(arg) for arg in expr.args)
-            for other in others:
-                text = self._binary_min_max(expr, text, other)
+            text, *other_texts = sorted(self(arg) for arg in expr.args)
+            for other_text in other_texts:
+                text = self._binary_min_max(expr, text, other_text)
             return text, ATOM
         if isinstance(expr, sympy.Pow) and expr.exp.is_Integer and int(expr.exp) > 0:
             return " * ".join([self._parenthesize(expr.base, ATOM)] * int(expr.exp)), PRODUCT
@@ -107,15 +107,15 @@ class IndexPrinter(ABC):
         return text
 
     def _product(self, expr: Expr) -> tuple[str, int]:
-        number, factors = expr.as_coeff_mul()
-        if not number.is_Integer:
+        coefficient, factors = expr.as_coeff_mul()
+        if not coefficient.is_Integer:
             raise TypeError(f"a fraction is not supported in an index in {self.language}: {expr}")
-        parts = [self._parenthesize(factor, ATOM) for factor in factors]
-        if number == -1:
-            return "-" + " * ".join(parts), SUM
-        if number != 1:
-            parts.append(self._parenthesize(number, ATOM))
-        return " * ".join(parts), PRODUCT
+        factor_texts = [self._parenthesize(factor, ATOM) for factor in factors]
+        if coefficient == -1:
+            return "-" + " * ".join(factor_texts), SUM
+        if coefficient != 1:
+            factor_texts.append(self._parenthesize(coefficient, ATOM))
+        return " * ".join(factor_texts), PRODUCT
 
     def _division(self, expr: Expr) -> tuple[str, int]:
         a, b = expr.args

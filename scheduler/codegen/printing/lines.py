@@ -23,31 +23,31 @@ class Marks:
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[str, ...], int] = {}
+        self._set_numbers: dict[tuple[str, ...], int] = {}
 
     def mark(self, nodes: tuple[str, ...]) -> str:
         """Return the mark to append to a line that computes these graph nodes, until ``finish``."""
         if not nodes:
             return ""
-        return f"{_MARK}{self._numbers.setdefault(nodes, len(self._numbers))}"
+        return f"{_MARK}{self._set_numbers.setdefault(nodes, len(self._set_numbers))}"
 
     def finish(self, text: str) -> tuple[str, tuple[LineOrigin, ...]]:
         """Return the source without marks, and the lines that compute each set of nodes, in line
         order."""
         origins: list[LineOrigin] = []
-        sets = tuple(self._numbers)
+        node_sets = tuple(self._set_numbers)
         lines = text.split("\n")
-        for number, line in enumerate(lines, start=1):
-            code, marked, computed = line.partition(_MARK)
-            if not marked:
+        for line_number, line in enumerate(lines, start=1):
+            code, mark, set_number = line.partition(_MARK)
+            if not mark:
                 continue
-            lines[number - 1] = code
-            nodes = sets[int(computed)]
+            lines[line_number - 1] = code
+            nodes = node_sets[int(set_number)]
             last = origins[-1] if origins else None
-            if last and last.last == number - 1 and last.nodes == nodes:
-                origins[-1] = LineOrigin(last.first, number, nodes)
+            if last and last.last == line_number - 1 and last.nodes == nodes:
+                origins[-1] = LineOrigin(last.first, line_number, nodes)
             else:
-                origins.append(LineOrigin(number, number, nodes))
+                origins.append(LineOrigin(line_number, line_number, nodes))
         return "\n".join(lines), tuple(origins)
 
 

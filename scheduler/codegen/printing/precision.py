@@ -14,7 +14,7 @@ from scheduler.ir.values import Call, Cast, Masked, Value, children
 _SHORT_TYPES = (DType.F16, DType.BF16)
 
 # Smooth functions: a small error of an argument is a small error of the result.
-_SMOOTH = frozenset(
+_SMOOTH_OPS = frozenset(
     (
         *("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "truediv", "reciprocal"),
         *("sqrt", "rsqrt", "hypot", "pow", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
@@ -50,35 +50,35 @@ def store_root(value: Value, dtype: DType) -> Root:
 
 def precisions(roots: Iterable[Root]) -> Iterator[tuple[Value, Precision]]:
     """Yield every part of the trees with its precision, the strictest of all uses."""
-    found: dict[int, tuple[Value, Precision]] = {}
-    left = [(root.value, root.precision) for root in roots]
-    while left:
-        value, precision = left.pop()
-        known = found.get(id(value))
-        if known is not None and known[1] <= precision:
+    strictest: dict[int, tuple[Value, Precision]] = {}
+    pending = [(root.value, root.precision) for root in roots]
+    while pending:
+        value, precision = pending.pop()
+        visited = strictest.get(id(value))
+        if visited is not None and visited[1] <= precision:
             continue
-        found[id(value)] = value, precision
-        left.extend(_child_precisions(value, precision))
-    yield from found.values()
+        strictest[id(value)] = value, precision
+        pending.extend(_child_precisions(value, precision))
+    yield from strictest.values()
 
 
 def _child_precisions(value: Value, precision: Precision) -> Iterator[tuple[Value, Precision]]:
     exact = Precision.EXACT
     if isinstance(value, Cast):
-        floats = value.dtype.is_float and value.value.dtype.is_float
-        yield value.value, precision.after_cast(value.dtype) if floats else exact
+        is_float_cast = value.dtype.is_float and value.value.dtype.is_float
+        yield value.value, precision.after_cast(value.dtype) if is_float_cast else exact
         return
-    for position, part in enumerate(children(value)):
-        smooth = isinstance(value, Masked) and position > 0
+    for position, child in enumerate(children(value)):
+        is_smooth = isinstance(value, Masked) and position > 0
         if isinstance(value, Call):
-            smooth = value.op in _SMOOTH and not (value.op == "where" and position == 0)
-        yield part, precision if smooth else exact
+            is_smooth = value.op in _SMOOTH_OPS and not (value.op == "where" and position == 0)
+        yield child, precision if is_smooth else exact
 
 
 def fast_calls(roots: Iterable[Root]) -> Mapping[bool, list[Call]]:
     """Return the f32 calls that may be fast, and those that may not."""
-    found: dict[bool, list[Call]] = {True: [], False: []}
+    calls: dict[bool, list[Call]] = {True: [], False: []}
     for value, precision in precisions(roots):
         if isinstance(value, Call) and value.dtype is DType.F32:
-            found[precision is Precision.SHORT].append(value)
-    return found
+            calls[precision is Precision.SHORT].append(value)
+    return calls

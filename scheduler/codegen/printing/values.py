@@ -86,11 +86,11 @@ class ValuePrinter(ABC):
         self.loads = dict(loads or {})
         self._address = address or (lambda buffer, i: memory[buffer].flat(i))
         self._prefix = prefix
-        self._count = 0
+        self._name_count = 0
         self._scopes: list[dict[Key, str]] = [{}]
         self._keys: dict[int, tuple[Value, Key]] = {}
-        self._numbers: dict[Key, int] = {}
-        self._fast: set[Key] = set()
+        self._key_numbers: dict[Key, int] = {}
+        self._fast_keys: set[Key] = set()
 
     # -- used by callers -----------------------------------------------------------------------
 
@@ -98,20 +98,20 @@ class ValuePrinter(ABC):
         """Return the expression (a name, a literal) that holds ``value`` here, in its compute
         type."""
         key = self._key(value)
-        known = self._find(key)
-        if known is None:
-            known = self._scopes[-1][key] = self._emit(value)
-        return known
+        text = self._find(key)
+        if text is None:
+            text = self._scopes[-1][key] = self._emit(value)
+        return text
 
     def allow_fast(self, roots: Iterable[Root]) -> None:
         """Allow fast calls from now on where all trees in ``roots`` permit it."""
         calls = fast_calls(roots)
-        self._fast = {self._key(call) for call in calls[True]}
-        self._fast -= {self._key(call) for call in calls[False]}
+        self._fast_keys = {self._key(call) for call in calls[True]}
+        self._fast_keys -= {self._key(call) for call in calls[False]}
 
     def is_fast(self, call: Call) -> bool:
         """Whether a call may have the error of fast functions."""
-        return bool(self._fast) and self._key(call) in self._fast
+        return bool(self._fast_keys) and self._key(call) in self._fast_keys
 
     def _find(self, key: Key) -> str | None:
         """Return the text under ``key`` from the innermost block that has it."""
@@ -121,15 +121,15 @@ class ValuePrinter(ABC):
         """Return ``value`` as an element of type ``dtype``, rounded to it once."""
         if isinstance(value, Cast) and value.dtype is dtype and value.rounds:
             return self.convert(self.value(value.value), value.value.dtype, dtype)
-        plain = value
-        while isinstance(plain, Cast) and not plain.rounds:
-            plain = plain.value
+        unrounded = value
+        while isinstance(unrounded, Cast) and not unrounded.rounds:
+            unrounded = unrounded.value
         if (
-            isinstance(plain, Load)
-            and plain.dtype is dtype
-            and self._find(self._key(plain)) is None
+            isinstance(unrounded, Load)
+            and unrounded.dtype is dtype
+            and self._find(self._key(unrounded)) is None
         ):
-            return self._read(plain)
+            return self._read(unrounded)
         return self.convert(self.value(value), value.dtype, dtype)
 
     def store(self, store: Store) -> None:
@@ -169,21 +169,21 @@ class ValuePrinter(ABC):
     @contextmanager
     def mark_nodes(self, nodes: tuple[str, ...]) -> Iterator[None]:
         """Mark the lines inside as computing these graph nodes."""
-        before, self.lines.nodes = self.lines.nodes, nodes or self.lines.nodes
+        outer_nodes, self.lines.nodes = self.lines.nodes, nodes or self.lines.nodes
         yield
-        self.lines.nodes = before
+        self.lines.nodes = outer_nodes
 
     # -- equal parts are found by number, so that shared trees are walked once --------------------
 
     def _key(self, value: Value) -> Key:
-        known = self._keys.get(id(value))
-        if known is None:
+        value_and_key = self._keys.get(id(value))
+        if value_and_key is None:
             # Keep the value beside its key: an id may be reused once its object is freed.
-            known = self._keys[id(value)] = (value, self._make_key(value))
-        return known[1]
+            value_and_key = self._keys[id(value)] = (value, self._make_key(value))
+        return value_and_key[1]
 
     def _number(self, value: Value) -> int:
-        return self._numbers.setdefault(self._key(value), len(self._numbers))
+        return self._key_numbers.setdefault(self._key(value), len(self._key_numbers))
 
     def _make_key(self, value: Value) -> Key:
         if isinstance(value, Call):
@@ -202,8 +202,8 @@ class ValuePrinter(ABC):
             # correctly.
             return Const, repr(value.value), value.dtype
         if isinstance(value, Load) and value.indirect:
-            parts = tuple(self._indirect_key(indirect) for indirect in value.indirect)
-            return (Load, value.buffer, value.index, *parts)
+            indirect_keys = tuple(self._indirect_key(indirect) for indirect in value.indirect)
+            return (Load, value.buffer, value.index, *indirect_keys)
         return (value,)
 
     def _indirect_key(self, indirect: Indirect) -> Key:
@@ -212,8 +212,8 @@ class ValuePrinter(ABC):
     # -- statements ------------------------------------------------------------------------------
 
     def _define(self, dtype: DType, text: str, node: str = "") -> str:
-        name = f"{self._prefix}{self._count}"
-        self._count += 1
+        name = f"{self._prefix}{self._name_count}"
+        self._name_count += 1
         nodes = (node,) if node else None
         self.lines.add(self.definition(dtype, name, text), nodes)
         return name
@@ -247,9 +247,9 @@ class ValuePrinter(ABC):
 
     def _read(self, load: Load) -> str:
         """Return the element itself, in the buffer's own type."""
-        done = self.loads.get(load) if self.loads else None
-        if done is not None:
-            return done
+        loaded_text = self.loads.get(load) if self.loads else None
+        if loaded_text is not None:
+            return loaded_text
         return self.read(self._memory[load.buffer].pointer, self.offset(load))
 
     def offset(self, load: Load) -> str:
@@ -262,40 +262,40 @@ class ValuePrinter(ABC):
     def _indirect(self, indirect: Indirect) -> sympy.Symbol:
         """Return a variable for an index read from memory, always brought inside the axis."""
         key: Key = (Indirect, *self._indirect_key(indirect)[1:])
-        known = self._find(key)
-        if known is not None:
-            return symbol(known)
+        name = self._find(key)
+        if name is not None:
+            return symbol(name)
         value, size = self.value(indirect.value), self.index(indirect.size)
-        read = variable(self._prefix, self._count)
-        self._count += 1
-        self.lines.add(self.index_read(self.index(read), value, size, wrap=indirect.wrap))
-        self._scopes[-1][key] = read.name
-        return read
+        index_var = variable(self._prefix, self._name_count)
+        self._name_count += 1
+        self.lines.add(self.index_read(self.index(index_var), value, size, wrap=indirect.wrap))
+        self._scopes[-1][key] = index_var.name
+        return index_var
 
     def _masked(self, value: Masked) -> str:
         condition = self.value(value.condition)
-        inside, inside_text = self._nested_block(value.value)
-        outside, outside_text = self._nested_block(value.other)
+        body, body_text = self._nested_block(value.value)
+        else_body, else_text = self._nested_block(value.other)
         if value.other.dtype.compute_dtype is not value.dtype.compute_dtype:
-            outside_text = self.cast_to_compute(outside_text, value.dtype)
-        if not len(inside) and not len(outside):
-            return self._define(value.dtype, self.select(condition, inside_text, outside_text))
-        name = f"{self._prefix}{self._count}"
-        self._count += 1
-        self.lines.add(self.variable(value.dtype, name, "" if len(outside) else outside_text))
-        inside.add(self.assignment(name, inside_text))
-        if len(outside):
-            outside.add(self.assignment(name, outside_text))
-        self.branch(condition, inside, outside)
+            else_text = self.cast_to_compute(else_text, value.dtype)
+        if not len(body) and not len(else_body):
+            return self._define(value.dtype, self.select(condition, body_text, else_text))
+        name = f"{self._prefix}{self._name_count}"
+        self._name_count += 1
+        self.lines.add(self.variable(value.dtype, name, "" if len(else_body) else else_text))
+        body.add(self.assignment(name, body_text))
+        if len(else_body):
+            else_body.add(self.assignment(name, else_text))
+        self.branch(condition, body, else_body)
         return name
 
     def _nested_block(self, value: Value) -> tuple[Lines, str]:
         """Return the statements of ``value`` in a nested block, and its expression there."""
-        before, self.lines = self.lines, self.lines.new_block(self.lines.nodes)
+        outer_lines, self.lines = self.lines, self.lines.new_block(self.lines.nodes)
         with self.scope():
             text = self.value(value)
-        inside, self.lines = self.lines, before
-        return inside, text
+        nested_lines, self.lines = self.lines, outer_lines
+        return nested_lines, text
 
     # -- defined by each language ----------------------------------------------------------------
 
@@ -355,5 +355,5 @@ class ValuePrinter(ABC):
         ``size``."""
 
     @abstractmethod
-    def branch(self, condition: str, inside: Lines, outside: Lines) -> None:
+    def branch(self, condition: str, body: Lines, else_body: Lines) -> None:
         """Add both branches to the lines; ``outside`` may be empty."""

@@ -43,7 +43,7 @@ _LANES = (8, 16, 32)  # of neighbouring channels
 _MAX_RESULTS = 32  # maximum results of a thread, so that a column of taps and a row fit beside them
 _LDS_BYTES = 32768
 _FULL_DEVICE_THREADS = 1 << 16  # threads
-_FUNCTION = f"{PLACEHOLDER}_strips"
+_FUNCTION_NAME = f"{PLACEHOLDER}_strips"
 _ONE = sympy.Integer(1)
 
 
@@ -124,16 +124,16 @@ class DepthwiseTemplate(ROCmTemplate):
             ratio = sympy.Rational(sympy.cancel(result_stride / tap_stride))
             step, tap = int(ratio.p), int(ratio.q)
             unit = simplify(result_stride / step)
-        scale, printed = 1, None
+        scale, printed_bound = 1, None
         for bound, text in zip(self._bounds, self.interface.bounds(0), strict=True):
             symbols = bound.row.free_symbols | bound.step.free_symbols
-            if printed is None and not symbols.isdisjoint({results.var, taps.var}):
-                printed = text
-                positions = bound.row.coeff(results.var) if results.size != 1 else 0
+            if printed_bound is None and not symbols.isdisjoint({results.var, taps.var}):
+                printed_bound = text
+                result_positions = bound.row.coeff(results.var) if results.size != 1 else 0
                 scale = int(bound.step.coeff(taps.var) or 1) // tap
-                if positions:
-                    scale = int(positions) // step
-        return _ImageAxis(results, int(taps.size), unit, step, tap, printed, scale)
+                if result_positions:
+                    scale = int(result_positions) // step
+        return _ImageAxis(results, int(taps.size), unit, step, tap, printed_bound, scale)
 
     # ---- configurations
 
@@ -204,9 +204,9 @@ class DepthwiseTemplate(ROCmTemplate):
             """Return rows read and written per result; more if too few threads fill a device."""
             rows = int(config["ROWS"])
             strips = -(-height // rows)
-            read = strips * ((rows - 1) * y.step + (y.taps - 1) * y.tap + 1 + rows)
+            rows_moved = strips * ((rows - 1) * y.step + (y.taps - 1) * y.tap + 1 + rows)
             threads = columns * strips // width
-            return read / max(height, 1) * max(1.0, _FULL_DEVICE_THREADS / max(threads, 1))
+            return rows_moved / max(height, 1) * max(1.0, _FULL_DEVICE_THREADS / max(threads, 1))
 
         return min(valid, key=read_cost)
 
@@ -220,16 +220,16 @@ class DepthwiseTemplate(ROCmTemplate):
         text = kernel_template(self.name).render(self._context(config))
         constants = "\n".join(f"constexpr int {name} = {value};" for name, value in config.items())
         source, origins = self.marks.finish(text.replace("CONFIGURATION", constants, 1))
-        threads, rows, lanes, width = (int(value) for value in config.values())
+        threads, rows, lanes, vector = (int(value) for value in config.values())
         names = tuple(arg.name for arg in self.interface.kernel.args)
-        height, across = (symbol("m_size1"), "m_size2") if self._y else (_ONE, "m_size1")
-        items = symbol("images") * ceil_div(height, rows) * symbol(across)
-        blocks = ceil_div(items, threads // lanes) * ceil_div(symbol("batches"), lanes * width)
+        height, width = (symbol("m_size1"), "m_size2") if self._y else (_ONE, "m_size1")
+        strips = symbol("images") * ceil_div(height, rows) * symbol(width)
+        blocks = ceil_div(strips, threads // lanes) * ceil_div(symbol("batches"), lanes * vector)
         launch = Launch(
-            _FUNCTION,
+            _FUNCTION_NAME,
             (blocks, _ONE, _ONE),
             (threads, 1, 1),
-            self._lds_bytes(lanes, width),
+            self._lds_bytes(lanes, vector),
             names,
         )
         args = self.interface.kernel.args
@@ -242,16 +242,16 @@ class DepthwiseTemplate(ROCmTemplate):
         results, stores = interface.results(0)
         offset, scale = ("uint32_t", " * uint32_t(sizeof(T))") if self._narrow else ("int64_t", "")
         indices = {"channel": "channel", "image": "m.i0", "y": "y", "x": "x"}
-        own = " + ".join(f"{offset}(p.x_{name}) * {index}" for name, index in indices.items())
+        start = " + ".join(f"{offset}(p.x_{name}) * {index}" for name, index in indices.items())
         load, weight = interface.a.load, interface.members[0].b.load
         assert load is not None and weight is not None, "windows of tensors alone"
         source, weights = kernel.arg_name(load.buffer), kernel.arg_name(weight.buffer)
         outputs = [kernel.arg_name(store.buffer) for store in self._member.stores]
-        bound, across = self._x.bound, "true"
-        if bound is not None:
-            column = f"int32_t({interface.index_text(bound.row)})"
-            tap = f"tx * {self._x.scale * self._x.tap}"
-            across = bound_test(bound, f"{column} + {tap}", interface.index_text)
+        x_bound, window_x = self._x.bound, "true"
+        if x_bound is not None:
+            first_column = f"int32_t({interface.index_text(x_bound.row)})"
+            tap_offset = f"tx * {self._x.scale * self._x.tap}"
+            window_x = bound_test(x_bound, f"{first_column} + {tap_offset}", interface.index_text)
         return {
             "header": self.header(),
             "element": interface.element.cpp,
@@ -282,10 +282,10 @@ class DepthwiseTemplate(ROCmTemplate):
             if y
             else f"m.flat = m.i0 * p.{width} + x;",
             "offset": offset,
-            "own": f"({own}){scale}" if scale else own,
+            "own": f"({start}){scale}" if scale else start,
             "scale": scale,
             "window_y": self._window_y(),
-            "window_x": across,
+            "window_x": window_x,
             "parameters": parameters.replace("* ", "* __restrict__ "),
             "arguments": names,
             "signature": kernel.signature(PLACEHOLDER),

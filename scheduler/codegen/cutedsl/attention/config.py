@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from scheduler.codegen.template import Config
 
-_WARPGROUP = 128  # threads
-_ROWS = 64  # of a warpgroup's matrix instruction
+_WARPGROUP_THREADS = 128
+_WGMMA_ROWS = 64  # of a warpgroup's matrix instruction
 _BARRIERS_BYTES = 1024  # the tiles after them begin at multiples of this
 _ITEMSIZE = 2
-_FEWEST_STAGES = 2
+_MIN_STAGES = 2
 SPLITS = (1, 4, 16)
 # Maximum registers of a thread for scores, weights and output: the remainder of those that
 # setmaxregister gives a thread, for two warpgroups (240) and for three (160). With 8 more, ptxas
 # spills or serializes the matrix instructions.
-_MOST_REGISTERS = {1: 184, 2: 184, 3: 128}
+_MAX_REGISTERS = {1: 184, 2: 184, 3: 128}
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class AttentionConfig:
     @staticmethod
     def create(config: Config) -> AttentionConfig:
         return AttentionConfig(
-            int(config["block_m"]) // _ROWS,
+            int(config["block_m"]) // _WGMMA_ROWS,
             int(config["block_n"]),
             int(config["stages"]),
             bool(config["pingpong"]),
@@ -45,12 +45,12 @@ class AttentionConfig:
     @property
     def block_m(self) -> int:
         """Return the rows of a block."""
-        return _ROWS * self.warpgroups
+        return _WGMMA_ROWS * self.warpgroups
 
     @property
     def threads(self) -> int:
         """Return the threads of the consumers and of the producer's warpgroup."""
-        return _WARPGROUP * (self.warpgroups + 1)
+        return _WARPGROUP_THREADS * (self.warpgroups + 1)
 
     @property
     def producer_registers(self) -> int:
@@ -65,18 +65,18 @@ class AttentionConfig:
     def shared_bytes(self, depth: int, value_depth: int) -> int:
         """Return the bytes of the barriers, the queries (the output reuses their space), and the
         keys and values of each stage. The depths are the tiles'."""
-        rows = self.block_m * max(depth, value_depth)
-        columns = self.stages * self.block_n * (depth + value_depth)
-        return _BARRIERS_BYTES + (rows + columns) * _ITEMSIZE
+        query_elements = self.block_m * max(depth, value_depth)
+        stage_elements = self.stages * self.block_n * (depth + value_depth)
+        return _BARRIERS_BYTES + (query_elements + stage_elements) * _ITEMSIZE
 
     def registers(self, value_depth: int) -> int:
         """Return the registers of a thread for scores, weights (two per register) and output."""
         return self.block_n // 2 + self.block_n // 4 + value_depth // 2
 
     @property
-    def most_registers(self) -> int:
+    def max_registers(self) -> int:
         """Return the maximum of those registers."""
-        return _MOST_REGISTERS[self.warpgroups]
+        return _MAX_REGISTERS[self.warpgroups]
 
 
 def all_configs() -> Sequence[Config]:
@@ -92,6 +92,6 @@ def all_configs() -> Sequence[Config]:
         for block_m in (128, 192, 64)
         for block_n in (128, 64)
         for stages in (2, 3)
-        for pingpong in ((True, False) if block_m > _ROWS else (False,))
-        for splits in (SPLITS if block_m == _ROWS and stages == _FEWEST_STAGES else (1,))
+        for pingpong in ((True, False) if block_m > _WGMMA_ROWS else (False,))
+        for splits in (SPLITS if block_m == _WGMMA_ROWS and stages == _MIN_STAGES else (1,))
     ]

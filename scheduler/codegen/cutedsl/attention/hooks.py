@@ -19,7 +19,7 @@ from scheduler.codegen.printing.values import Memory
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Axis
 
-_WIDTH = 2  # neighbouring columns that a thread holds
+_COLUMNS_PER_PACK = 2  # neighbouring columns that a thread holds
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class ColumnsHook:
 
     @property
     def call(self) -> str:
-        values, *places = self.hook.parameters
+        values, *index_names = self.hook.parameters
         values_and_indices = (
             values,
-            *(f"Index({place})" if self.wide else place for place in places),
+            *(f"Index({name})" if self.wide else name for name in index_names),
         )
         arguments = (f"own.{name}" for name in self.hook.arguments)
         return f"{self.hook.name}({', '.join((*values_and_indices, *arguments))})"
@@ -69,21 +69,22 @@ class HookPrinter:
         width = _pack_width(nest, column)
         lines = PythonLines(self.marks)
         printer = self.printer(nest, lines, Pack(column, width))
-        at = "j" if width > 1 else "0"
+        position = "j" if width > 1 else "0"
 
-        def take(statement: Statement) -> None:
+        def print_masked(statement: Statement) -> None:
             value, values = statement.store.value, printer.values
             with values.mark_nodes(statement.store.nodes):
                 text = values.value(value)
                 if value.dtype.compute_dtype not in (DType.BOOL, DType.F32):
                     text = f"{type_name(DType.F32)}({text})"
                 if value.dtype is DType.BOOL:
-                    combined = f"select({text}, scores[{at}], LOWEST)"
+                    masked_score = f"select({text}, scores[{position}], LOWEST)"
                 else:
-                    combined = f"scores[{at}] + {f'({text}) * {factor}' if factor else text}"
-                values.lines.add(f"scores[{at}] = {combined}")
+                    addend = f"({text}) * {factor}" if factor else text
+                    masked_score = f"scores[{position}] + {addend}"
+                values.lines.add(f"scores[{position}] = {masked_score}")
 
-        printer.run(nest.statements, take)
+        printer.run(nest.statements, print_masked)
         lines.add("return scores", ())
         return self._hook("masked", "scores", "column", width, lines)
 
@@ -100,7 +101,7 @@ class HookPrinter:
     def _hook(
         self, name: str, values: str, column: str, width: int, lines: PythonLines
     ) -> ColumnsHook:
-        batch = (each for each in self.names.values() if re.fullmatch(r"b\d+", each))
+        batch = (variable for variable in self.names.values() if re.fullmatch(r"b\d+", variable))
         parameters = (values, "row", column)
         return ColumnsHook(
             hook(name, parameters, lines, (*batch, *self.arguments)), width, self.wide
@@ -109,4 +110,5 @@ class HookPrinter:
 
 def _pack_width(nest: LoopNest, axis: Axis) -> int:
     """Return the columns processed at once: two if that makes an access wider."""
-    return _WIDTH if any(nest.is_vectorizable(a, axis, _WIDTH) for a in nest.accesses) else 1
+    widens = any(nest.is_vectorizable(a, axis, _COLUMNS_PER_PACK) for a in nest.accesses)
+    return _COLUMNS_PER_PACK if widens else 1

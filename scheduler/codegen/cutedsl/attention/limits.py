@@ -40,7 +40,7 @@ class Limits:
     def long_last(self) -> bool:
         """Whether the last rows see the most columns."""
         return self.are_of_rows and all(
-            each.upper and each.slope > 0 for each in self.window.limits
+            limit.upper and limit.slope > 0 for limit in self.window.limits
         )
 
     @property
@@ -52,40 +52,41 @@ class Limits:
     @property
     def inside(self) -> str:
         """The first column after those that the row sees."""
-        return self._ends("own.columns", [limit.at(_ROW) for limit in self.window.upper], "own.")
+        last_columns = [limit.at(_ROW) for limit in self.window.upper]
+        return self._end_text("own.columns", last_columns, "own.")
 
     @property
     def outside(self) -> str:
         """The first column that the row sees."""
-        return self._starts([limit.at(_ROW) for limit in self.window.lower], "own.")
+        return self._start_text([limit.at(_ROW) for limit in self.window.lower], "own.")
 
     @property
     def ends(self) -> str:
         """The first column after those that any of the rows sees."""
-        return self._ends("columns", [limit.outermost(*_ROWS) for limit in self.window.upper])
+        return self._end_text("columns", [limit.outermost(*_ROWS) for limit in self.window.upper])
 
     @property
     def starts(self) -> str:
         """The first column that any of the rows sees."""
-        return self._starts([limit.outermost(*_ROWS) for limit in self.window.lower])
+        return self._start_text([limit.outermost(*_ROWS) for limit in self.window.lower])
 
     @property
     def all_end(self) -> str:
         """The first column after those that all of the rows see."""
-        return self._ends("columns", [limit.innermost(*_ROWS) for limit in self.window.upper])
+        return self._end_text("columns", [limit.innermost(*_ROWS) for limit in self.window.upper])
 
     @property
     def all_start(self) -> str:
         """The first column that all of the rows see."""
-        return self._starts([limit.innermost(*_ROWS) for limit in self.window.lower])
+        return self._start_text([limit.innermost(*_ROWS) for limit in self.window.lower])
 
-    def _ends(self, text: str, last: list[Expr], owner: str = "") -> str:
-        for column in last:
+    def _end_text(self, text: str, last_columns: list[Expr], owner: str = "") -> str:
+        for column in last_columns:
             text = f"cutlass.min({text}, {self._text(column + 1, owner)})"
         return text
 
-    def _starts(self, first: list[Expr], owner: str = "") -> str:
-        texts = [self._text(column, owner) for column in first]
+    def _start_text(self, first_columns: list[Expr], owner: str = "") -> str:
+        texts = [self._text(column, owner) for column in first_columns]
         return reduce("cutlass.max({}, {})".format, texts) if texts else ""
 
     def _text(self, expr: Expr, owner: str) -> str:

@@ -41,15 +41,15 @@ from scheduler.ir.operations import Axis, numel
 from scheduler.targets.generations import NVIDIA_GPUS
 from scheduler.targets.nvidia import nvidia_hardware
 
-_TYPES = (DType.F16, DType.BF16)
-_DEEPEST = 256  # columns of one matrix instruction
-_ENOUGH_BLOCKS = 264  # two for each SM of an H200
+_ELEMENT_DTYPES = (DType.F16, DType.BF16)
+_MAX_DEPTH = 256  # columns of one matrix instruction
+_TARGET_BLOCKS = 264  # two for each SM of an H200
 _MIN_COLUMNS = 256  # minimum for a block of its own
 # Taller blocks take longer each: with fewer rounds, the last one leaves more SMs idle (on an H100
 # 48 heads of 1024 rows and a depth of 64 took 34 µs with three warpgroups, 29 with two). If each
 # block is brief, with at most this many tiles of columns, having fewer blocks matters more.
-_USUAL_WARPGROUPS, _ROUNDS, _FEW_TILES = 2, 4, 2
-_STEP = 16  # of the depth, per matrix instruction
+_USUAL_WARPGROUPS, _MANY_ROUNDS, _FEW_TILES = 2, 4, 2
+_DEPTH_STEP = 16  # of the depth, per matrix instruction
 
 
 class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], LaunchTemplate):
@@ -71,14 +71,14 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Laun
             return illegal(self._obstacle)
         tiling = AttentionConfig.create(config)
         shared = tiling.shared_bytes(self._tile_depth, self._tile_value_depth)
-        most = min(nvidia_hardware(each).max_lds_per_block_bytes for each in self.targets)
-        if shared > most:
-            return illegal(f"{shared} bytes of shared memory exceed the limit of {most} per block")
+        limit = min(nvidia_hardware(target).max_lds_per_block_bytes for target in self.targets)
+        if shared > limit:
+            return illegal(f"{shared} bytes of shared memory exceed the limit of {limit} per block")
         registers = tiling.registers(self._tile_value_depth)
-        if registers > tiling.most_registers:
+        if registers > tiling.max_registers:
             return illegal(
                 f"scores, weights and output need {registers} registers per thread, which "
-                f"exceeds the limit of {tiling.most_registers}"
+                f"exceeds the limit of {tiling.max_registers}"
             )
         return None
 
@@ -86,21 +86,21 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Laun
     def _obstacle(self) -> str:
         """Return why no configuration is valid, or "" if one may be."""
         operation = self.operation
-        without = [t.name for t in self.targets if not nvidia_hardware(t).has_wgmma]
-        if without:
-            having = ", ".join(gpu.processor for gpu in NVIDIA_GPUS if gpu.has_wgmma)
-            names = ", ".join(without)
-            return f"wgmma is supported only on {having}, but the targets include {names}"
-        if self.element not in _TYPES:
+        unsupported = [t.name for t in self.targets if not nvidia_hardware(t).has_wgmma]
+        if unsupported:
+            supported = ", ".join(gpu.processor for gpu in NVIDIA_GPUS if gpu.has_wgmma)
+            names = ", ".join(unsupported)
+            return f"wgmma is supported only on {supported}, but the targets include {names}"
+        if self.element not in _ELEMENT_DTYPES:
             return f"wgmma is supported here only for f16 and bf16, not for {self.element.label}"
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
             return "a dynamic head dimension is not supported: it determines the tiles"
         if not (self._tile_depth and self._tile_value_depth):
             return "a head dimension of 0 is not supported"
-        deepest = max(self._tile_depth, self._tile_value_depth)
-        if deepest > _DEEPEST:
+        max_depth = max(self._tile_depth, self._tile_value_depth)
+        if max_depth > _MAX_DEPTH:
             return (
-                f"a head dimension of {deepest} exceeds the limit of {_DEEPEST} of one matrix "
+                f"a head dimension of {max_depth} exceeds the limit of {_MAX_DEPTH} of one matrix "
                 "instruction"
             )
         return self.nests_obstacle(self.nests)
@@ -110,31 +110,32 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Laun
         legal = [config for config in self.configs() if self.reject(config) is None]
         if not legal:
             raise self.no_config_error()
-        splits = self.split_count(64, _MIN_COLUMNS, _ENOUGH_BLOCKS)
+        splits = self.split_count(64, _MIN_COLUMNS, _TARGET_BLOCKS)
         batch = max(self.hint(numel(operation.batch)), 1)
         rows, columns = self.hint(operation.row.size), self.hint(operation.column.size)
 
         def fitness(config: Config) -> tuple[bool, bool, int, int, bool, int, int]:
             tiling = AttentionConfig.create(config)
-            tall = tiling.block_m > round_up(max(rows, 1), 64)
+            is_too_tall = tiling.block_m > round_up(max(rows, 1), 64)
             rounds = batch * int_ceil_div(rows, tiling.block_m) / MULTIPROCESSORS
-            brief = columns <= _FEW_TILES * tiling.block_n
-            even = tiling.warpgroups <= _USUAL_WARPGROUPS or rounds >= _ROUNDS or brief
-            difference = abs(tiling.splits - splits)
+            has_few_tiles = columns <= _FEW_TILES * tiling.block_n
+            is_low = tiling.warpgroups <= _USUAL_WARPGROUPS
+            balances = is_low or rounds >= _MANY_ROUNDS or has_few_tiles
+            split_difference = abs(tiling.splits - splits)
             return (
-                *(not tall, even, tiling.block_n, tiling.warpgroups, tiling.pingpong),
-                *(-difference, -tiling.stages),
+                *(not is_too_tall, balances, tiling.block_n, tiling.warpgroups, tiling.pingpong),
+                *(-split_difference, -tiling.stages),
             )
 
         return max(legal, key=fitness)
 
     @property
     def _tile_depth(self) -> int:
-        return round_up(int(self.operation.depth.size), _STEP)
+        return round_up(int(self.operation.depth.size), _DEPTH_STEP)
 
     @property
     def _tile_value_depth(self) -> int:
-        return round_up(int(self.operation.value_depth.size), _STEP)
+        return round_up(int(self.operation.value_depth.size), _DEPTH_STEP)
 
     # -- operands --------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Laun
         """Return the interface, including prepared operands, which may be larger than their
         inputs."""
         interface = super().interface
-        wide = any(each.nest.needs_64_bits() for each in self._prepared)
+        wide = any(operand.nest.needs_64_bits() for operand in self._prepared)
         return replace(interface, wide=interface.wide or wide)
 
     # -- source ----------------------------------------------------------------------------------
@@ -197,29 +198,29 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Laun
         prepared = self._prepared[-1].end if self._prepared else as_expr(0)
         batch, rows = numel(self.operation.batch), self.operation.row.size
         blocks = batch * ceil_div(rows, tiling.block_m) * tiling.splits
-        split = tiling.splits > 1
-        parts = SplitWorkspace(tiling.splits, batch * rows, self._tile_value_depth, prepared)
+        is_split = tiling.splits > 1
+        workspace = SplitWorkspace(tiling.splits, batch * rows, self._tile_value_depth, prepared)
         mask, finish = self._hooks
-        stored_by_tma = not split and isinstance(self._output_tiles, Tiles)
-        hooks = [mask, finish if not split and not stored_by_tma else None]
-        arguments = (name for each in hooks if each for name in each.hook.arguments)
-        shared = tiling.shared_bytes(self._tile_depth, self._tile_value_depth)
+        stored_by_tma = not is_split and isinstance(self._output_tiles, Tiles)
+        hooks = [mask, finish if not is_split and not stored_by_tma else None]
+        arguments = (name for hook in hooks if hook for name in hook.hook.arguments)
+        shared_bytes = tiling.shared_bytes(self._tile_depth, self._tile_value_depth)
         return self.render_launches(
             [
                 *((f"prepare_{p.operand}", p.blocks, THREADS, 0) for p in self._prepared),
-                ("kernel", blocks, tiling.threads, shared),
-                *([("combine", parts.blocks, THREADS, 0)] if split else []),
+                ("kernel", blocks, tiling.threads, shared_bytes),
+                *([("combine", workspace.blocks, THREADS, 0)] if is_split else []),
             ],
-            parts.end if split else prepared,
+            workspace.end if is_split else prepared,
             **self._texts,
             config=tiling,
             stored_by_tma=stored_by_tma,
             row_names=tuple(dict.fromkeys((*self._limits.arguments, *arguments))),
             grid=self.host(blocks),
             parts={
-                "begin": self.host(parts.begin),
-                "totals": self.host(parts.totals),
-                "grid": self.host(parts.blocks),
+                "begin": self.host(workspace.begin),
+                "totals": self.host(workspace.totals),
+                "grid": self.host(workspace.blocks),
                 "threads": THREADS,
             },
         )
@@ -228,7 +229,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Laun
     def _texts(self) -> dict[str, Any]:
         """Return the context that does not depend on the configuration."""
         operation = self.operation
-        printer, decoded = self._batch_decode(1)
+        printer, decode_lines = self._batch_decode(1)
         mask, finish = self._hooks
         out = self._output_tiles
         return {
@@ -249,13 +250,13 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Laun
             "rows": printer.index(operation.row.size),
             "columns": printer.index(operation.column.size),
             "batches": printer.index(numel(operation.batch)),
-            "batch_decode": decoded,
+            "batch_decode": decode_lines,
             "batch_decode_inside": self._batch_decode(2)[1],
             **{name: self._operand(position) for position, name in enumerate("qkv")},
             "out": None if isinstance(out, str) else self._tensor(out, operation.row),
             "mask": mask,
             "finish": finish,
-            "prepared": [self._prepare_context(each) for each in self._prepared],
+            "prepared": [self._prepare_context(operand) for operand in self._prepared],
             "marked": self.marks.mark(operation.nodes),
         }
 
@@ -311,7 +312,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Laun
         tiles = self._input_tiles[position]
         if isinstance(tiles, str):
             name = "qkv"[position]
-            tiles = next(each.tiles for each in self._prepared if each.operand == name)
+            tiles = next(prepared.tiles for prepared in self._prepared if prepared.operand == name)
         return self._tensor(tiles, self._inner_axes[position][0])
 
     def _tensor(self, tiles: Tiles, row: Axis) -> dict[str, str]:

@@ -82,21 +82,21 @@ def written_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles
 
 def _tiles(nest: LoopNest, access: Access, row: Axis, depth: Axis) -> Tiles | str:
     offset, buffer = access.offset, nest.buffer(access.buffer)
-    step, along = offset.step(row.var), offset.step(depth.var)
-    if step is None or along is None:
+    row_step, depth_step = offset.step(row.var), offset.step(depth.var)
+    if row_step is None or depth_step is None:
         return "an index divides its rows or its depth"
-    if depth.size != 1 and along != 1:
+    if depth.size != 1 and depth_step != 1:
         return "its depth does not run on in memory"
     unit = elements_per_16_bytes(buffer.dtype)
     if row.size == 1:
-        step = sympy.Integer(unit)
-    elif not is_multiple(step, unit) or bounds(step, nest.ranges)[0] < unit:
+        row_step = sympy.Integer(unit)
+    elif not is_multiple(row_step, unit) or bounds(row_step, nest.ranges)[0] < unit:
         return "its rows do not begin at multiples of 16 bytes"
-    moved = {row.var, depth.var}
-    parts = [
-        *(variable * by for variable, by in offset.coefficients.items() if variable not in moved),
+    inner_vars = {row.var, depth.var}
+    batch_terms = [
+        *(var * step for var, step in offset.coefficients.items() if var not in inner_vars),
         *sympy.Add.make_args(offset.rest),
     ]
-    if not all(is_multiple(part, unit) for part in parts):
+    if not all(is_multiple(term, unit) for term in batch_terms):
         return "its batch entries do not begin at multiples of 16 bytes"
-    return Tiles(buffer, step, sympy.Add(*parts))
+    return Tiles(buffer, row_step, sympy.Add(*batch_terms))

@@ -26,7 +26,7 @@ from scheduler.ir.values import Value
 
 THREADS = 256
 _F32_BYTES = 4
-_WIDTHS = (8, 4, 2)
+_PACK_WIDTHS = (8, 4, 2)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PreparedOperand:
     def create(
         operand: str,
         scope: OperandView,
-        inner: tuple[Axis, Axis],
+        inner_axes: tuple[Axis, Axis],
         dtype: DType,
         buffers: Mapping[str, Buffer],
         ranges: Ranges,
@@ -52,22 +52,22 @@ class PreparedOperand:
         nodes: tuple[str, ...],
     ) -> PreparedOperand:
         """Create the operand from the tree of ``scope``, with ``inner`` its row and its depth."""
-        row, depth = inner
-        outside = tuple(axis for axis in scope.axes if axis not in inner)
-        batch, positions, value = _operand_batch(outside, scope.value, ranges.over(scope.axes))
+        row, depth = inner_axes
+        batch_axes = tuple(axis for axis in scope.axes if axis not in inner_axes)
+        batch, positions, value = _operand_batch(batch_axes, scope.value, ranges.over(scope.axes))
         axes = (*batch, row, depth)
         pitch = as_expr(round_up(int(depth.size), elements_per_16_bytes(dtype)))
         extents = (*(axis.size for axis in (*batch, row)), pitch)
-        strides = tuple(sympy.Mul(*extents[place + 1 :]) for place in range(len(extents)))
+        strides = tuple(sympy.Mul(*extents[position + 1 :]) for position in range(len(extents)))
         name = f"{operand}_rows"
         size = tuple(axis.size for axis in axes)
         buffer = Buffer(name, dtype, size, strides, BufferKind.INTERMEDIATE)
         store = Store(name, tuple(axis.var for axis in axes), value, nodes)
-        first = (at * step for at, step in zip(positions, strides, strict=False))
+        first_terms = (index * step for index, step in zip(positions, strides, strict=False))
         return PreparedOperand(
             operand,
             LoopNest([Pointwise(name, axes, store, nodes)], {**buffers, name: buffer}, ranges),
-            Tiles(buffer, pitch, sympy.Add(*first)),
+            Tiles(buffer, pitch, sympy.Add(*first_terms)),
             begin,
             begin + align_bytes(sympy.Mul(*extents, dtype.itemsize)),
         )
@@ -79,11 +79,11 @@ class PreparedOperand:
         if not self.nest.outer:
             return None
         axis = self.nest.outer[-1]
-        for width in _WIDTHS:
+        for width in _PACK_WIDTHS:
             runs = [a for a in self.nest.accesses if self.nest.is_vectorizable(a, axis, width)]
-            nbytes = [self.nest.buffer(a.buffer).dtype.itemsize * width for a in runs]
-            written = any(access.written for access in runs)
-            if written and len(runs) > 1 and max(nbytes) <= 16:
+            run_bytes = [self.nest.buffer(a.buffer).dtype.itemsize * width for a in runs]
+            writes_runs = any(access.written for access in runs)
+            if writes_runs and len(runs) > 1 and max(run_bytes) <= 16:
                 return Pack(axis, width)
         return Pack(axis, 1)
 
@@ -138,17 +138,18 @@ def _operand_batch(
         quotients = {
             part for index in indices for part in index.atoms(FloorDiv) if part.args[0] == var
         }
-        without = dict.fromkeys(quotients, as_expr(0))
-        alone = any(var in index.xreplace(without).free_symbols for index in indices)
-        if len(quotients) != 1 or alone:
+        without_quotients = dict.fromkeys(quotients, as_expr(0))
+        others = [index.xreplace(without_quotients) for index in indices]
+        if len(quotients) != 1 or any(var in index.free_symbols for index in others):
             axes.append(axis)
             positions.append(var)
             continue
         (quotient,) = quotients
         divisor = quotient.args[1]
-        shared = Axis(variable(f"{var.name}_own", 0), FloorDiv(axis.size + divisor - 1, divisor))
-        ranges = ranges.over((shared,))
-        value = reindex_value(value, {var: shared.var * divisor}, ranges)
-        axes.append(shared)
+        shared_size = FloorDiv(axis.size + divisor - 1, divisor)
+        shared_axis = Axis(variable(f"{var.name}_own", 0), shared_size)
+        ranges = ranges.over((shared_axis,))
+        value = reindex_value(value, {var: shared_axis.var * divisor}, ranges)
+        axes.append(shared_axis)
         positions.append(quotient)
     return tuple(axes), tuple(positions), value

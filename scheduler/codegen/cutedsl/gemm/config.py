@@ -20,7 +20,7 @@ _BOARD = hopper.BOARDS[0]
 MULTIPROCESSORS = _BOARD.compute_units  # the number of persistent blocks
 ELEMENTS = (DType.F16, DType.BF16)
 VECTOR = 8  # columns of a row that a thread stores
-_WARPGROUP = 128
+_WARPGROUP_THREADS = 128
 _COOPERATIVE, _PINGPONG = "cooperative", "pingpong"
 FUSED, SEPARATE = "fused", "separate"
 
@@ -48,16 +48,16 @@ _MAX_ACCUMULATORS = 128
 _BARRIER_BYTES = 1024  # the barriers of all stages, up to the start of the tiles
 
 # Figures of an H200 for the estimate, each per multiprocessor and clock.
-_MULTIPLIES = _BOARD.matrix["f16"] // 2  # with their additions; bf16 likewise
-_L2_BYTES = 50
-_DRAM_BYTES = 18
-_STEP = 450  # minimum clocks of a step, from barrier to barrier
-_TILE = 2500  # clocks of a tile's end if nothing hides it
+_MULTIPLIES_PER_CLOCK = _BOARD.matrix["f16"] // 2  # with their additions; bf16 likewise
+_L2_BYTES_PER_CLOCK = 50
+_DRAM_BYTES_PER_CLOCK = 18
+_MIN_STEP_CLOCKS = 450  # from barrier to barrier
+_TILE_END_CLOCKS = 2500  # if nothing hides it
 # Relative time if neighbouring blocks load windows together and the cluster adds no tile. It was
 # 0.84 to 0.95 for 3x3 convolutions on an H100; a smaller gain is assumed here, since a tile that
 # suits the problem matters more.
-_WINDOWS_SHARED = 0.98
-_LAUNCH = 6000
+_SHARED_WINDOWS_FACTOR = 0.98
+_LAUNCH_CLOCKS = 6000
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class GemmConfig:
 
     def items(self) -> dict[str, ConfigValue]:
         """Return the parameters, named as in the kernel and the ledger."""
-        named = {name: getattr(self, name) for name in _STRING_FIELDS}
-        return self.numbers() | {name: value for name, value in named.items() if value}
+        strings = {name: getattr(self, name) for name in _STRING_FIELDS}
+        return self.numbers() | {name: value for name, value in strings.items() if value}
 
     def numbers(self) -> dict[str, int]:
         """Return the constants of the source."""
@@ -96,8 +96,8 @@ class GemmConfig:
     def create(config: Mapping[str, ConfigValue]) -> GemmConfig:
         """Create from a candidate's mapping; raises ``KeyError`` if a name is missing."""
         numbers = {name: int(config[name.upper()]) for name in _INT_FIELDS}
-        ways = {name: str(config.get(name, "")) for name in _STRING_FIELDS}
-        return GemmConfig(**numbers, **ways)  # type: ignore[arg-type]
+        strings = {name: str(config.get(name, "")) for name in _STRING_FIELDS}
+        return GemmConfig(**numbers, **strings)  # type: ignore[arg-type]
 
     @property
     def pingpong(self) -> bool:
@@ -111,21 +111,21 @@ class GemmConfig:
     @property
     def threads(self) -> int:
         """Return the threads of a block: one warpgroup loads."""
-        return (1 + self.consumers) * _WARPGROUP
+        return (1 + self.consumers) * _WARPGROUP_THREADS
 
     def shared_bytes(self, element: DType) -> int:
         """Return the bytes of both tiles of every stage, and of their barriers."""
-        stage = (self.block_m + self.block_n) * self.block_k * element.itemsize
-        return _BARRIER_BYTES + self.stages * stage
+        stage_bytes = (self.block_m + self.block_n) * self.block_k * element.itemsize
+        return _BARRIER_BYTES + self.stages * stage_bytes
 
     def accumulators(self) -> int:
         """Return the number of sums that a thread holds."""
-        sharing = 1 if self.pingpong else self.consumers
-        return self.block_m * self.block_n // (sharing * _WARPGROUP)
+        warpgroups_per_tile = 1 if self.pingpong else self.consumers
+        return self.block_m * self.block_n // (warpgroups_per_tile * _WARPGROUP_THREADS)
 
 
 _STRING_FIELDS = ("schedule", "epilogue", "prologue")
-_INT_FIELDS = tuple(each.name for each in fields(GemmConfig) if each.name not in _STRING_FIELDS)
+_INT_FIELDS = tuple(f.name for f in fields(GemmConfig) if f.name not in _STRING_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class GemmProblem:
     k: int
     obstacle_a: str = ""
     obstacle_b: str = ""
-    hindrance: str = ""
+    kernel_obstacle: str = ""
     epilogue: bool = False
     obstacle_windows: str = ""
     channels: int = 0
@@ -193,7 +193,7 @@ def _problem_obstacles(problem: GemmProblem, gpus: tuple[HipHardware, ...]) -> I
         if not gpu.has_wgmma:
             yield (
                 f"CuteDSL matrix products are not supported on {gpu.processor}: wgmma requires "
-                f"{', '.join(each.specific for each in NVIDIA_GPUS if each.has_wgmma)}"
+                f"{', '.join(nvidia.specific for nvidia in NVIDIA_GPUS if nvidia.has_wgmma)}"
             )
     if problem.element not in ELEMENTS:
         yield (
@@ -201,8 +201,8 @@ def _problem_obstacles(problem: GemmProblem, gpus: tuple[HipHardware, ...]) -> I
             "multiplies f16 and bf16 (it would truncate 13 bits of f32; where that is "
             "allowed, HIP kernels round to tf32)"
         )
-    if problem.hindrance:
-        yield problem.hindrance
+    if problem.kernel_obstacle:
+        yield problem.kernel_obstacle
 
 
 def _obstacles(
@@ -218,8 +218,8 @@ def _obstacles(
         windows = f", or as windows: {problem.obstacle_windows}" if problem.obstacle_a else ""
         yield f"{problem.obstacle_a or problem.obstacle_b}, so TMA cannot load it in place{windows}"
     if config.prologue == FUSED and problem.channels % config.block_k:
-        channels = f"{problem.channels} channels of a window"
-        yield f"BLOCK_K {config.block_k} does not divide the {channels}"
+        channels_text = f"{problem.channels} channels of a window"
+        yield f"BLOCK_K {config.block_k} does not divide the {channels_text}"
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
         yield (
             f"split-K {config.split_k} leaves fewer than two steps of {config.block_k} per "
@@ -233,9 +233,9 @@ def _obstacles(
             yield f"a cluster of {cluster} tiles of {block} exceeds {name}={extent}"
     shared, accumulators = config.shared_bytes(problem.element), config.accumulators()
     for gpu in gpus:
-        most = gpu.max_lds_per_block_bytes
-        if shared > most:
-            yield f"{shared} bytes of shared memory exceed the limit of {most} on {gpu.processor}"
+        limit = gpu.max_lds_per_block_bytes
+        if shared > limit:
+            yield f"{shared} bytes of shared memory exceed the limit of {limit} on {gpu.processor}"
     if accumulators > _MAX_ACCUMULATORS:
         yield f"{accumulators} accumulators per thread exceed the limit of {_MAX_ACCUMULATORS}"
 
@@ -248,30 +248,33 @@ def estimate_clocks(config: GemmConfig, problem: GemmProblem) -> float:
     blocks = tiles_m * tiles_n * problem.batches * config.split_k
     rounds = ceil_div(blocks, MULTIPROCESSORS)
     steps = ceil_div(ceil_div(problem.k, config.split_k), config.block_k)
-    area = config.block_m * config.block_n
-    multiply = area * config.block_k / _MULTIPLIES
-    loaded = config.block_m / config.cluster_n + config.block_n / config.cluster_m
-    load = loaded * config.block_k * problem.element.itemsize / _L2_BYTES
-    least = _STEP * config.block_k / 64
-    end = _TILE * area / (128 * 256)
-    operands = (problem.m + problem.n) * problem.k * problem.element.itemsize * problem.batches
-    memory = operands / max(min(_DRAM_BYTES * MULTIPROCESSORS, _L2_BYTES * blocks), 1)
-    inner = steps * max(multiply, load, least)
+    itemsize = problem.element.itemsize
+    tile_area = config.block_m * config.block_n
+    multiply_clocks = tile_area * config.block_k / _MULTIPLIES_PER_CLOCK
+    loaded_rows = config.block_m / config.cluster_n + config.block_n / config.cluster_m
+    load_clocks = loaded_rows * config.block_k * itemsize / _L2_BYTES_PER_CLOCK
+    min_clocks = _MIN_STEP_CLOCKS * config.block_k / 64
+    tile_end_clocks = _TILE_END_CLOCKS * tile_area / (128 * 256)
+    operand_bytes = (problem.m + problem.n) * problem.k * itemsize * problem.batches
+    dram_bytes_per_clock = _DRAM_BYTES_PER_CLOCK * MULTIPROCESSORS
+    bytes_per_clock = max(min(dram_bytes_per_clock, _L2_BYTES_PER_CLOCK * blocks), 1)
+    loop_clocks = steps * max(multiply_clocks, load_clocks, min_clocks)
+    tile_clocks = loop_clocks + tile_end_clocks
     # With pingpong a tile's end is hidden if multiplying the next tile takes as long.
-    further = max(inner, (inner + end) / 2) if config.pingpong else inner + end
-    time = max(inner + end + (rounds - 1) * further, memory)
+    next_tile_clocks = max(loop_clocks, tile_clocks / 2) if config.pingpong else tile_clocks
+    clocks = max(tile_clocks + (rounds - 1) * next_tile_clocks, operand_bytes / bytes_per_clock)
     # Of equals, the one with less wasted multiplication.
-    time += 0.02 * rounds * steps * multiply
+    clocks += 0.02 * rounds * steps * multiply_clocks
     shares_windows = config.prologue == FUSED and problem.channels > 0 and config.cluster_n > 1
     if shares_windows and tiles_n == ceil_div(problem.n, config.block_n):
-        time *= _WINDOWS_SHARED
+        clocks *= _SHARED_WINDOWS_FACTOR
     if config.prologue == SEPARATE and problem.channels:
-        packed = problem.batches * problem.m * problem.k * problem.element.itemsize * 2
-        time += _LAUNCH + packed / (_DRAM_BYTES * MULTIPROCESSORS)
+        packed_bytes = problem.batches * problem.m * problem.k * itemsize * 2
+        clocks += _LAUNCH_CLOCKS + packed_bytes / dram_bytes_per_clock
     if config.separate_sums:
-        sums = problem.batches * problem.m * problem.n * 4 * 2 * config.split_k
-        time += _LAUNCH + sums / (_DRAM_BYTES * MULTIPROCESSORS)
-    return time
+        sum_bytes = problem.batches * problem.m * problem.n * 4 * 2 * config.split_k
+        clocks += _LAUNCH_CLOCKS + sum_bytes / dram_bytes_per_clock
+    return clocks
 
 
 @lru_cache(maxsize=4096)
@@ -282,4 +285,4 @@ def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmCon
     A model's layers repeat their problems, so results are cached.
     """
     by_time = sorted(all_configs(problem), key=lambda config: estimate_clocks(config, problem))
-    return next((each for each in by_time if reject(each, problem, targets) is None), None)
+    return next((config for config in by_time if reject(config, problem, targets) is None), None)

@@ -44,8 +44,8 @@ class EpiloguePrinter:
             return
         originals = self._member.contraction.stores
         contiguous = [self._is_run(store, self._member, self._vector) for store in originals]
-        packed = self._compute(stores, [i for i, run in enumerate(contiguous) if run])
-        for position, name in packed.items():
+        list_names = self._compute(stores, [i for i, is_run in enumerate(contiguous) if is_run])
+        for position, name in list_names.items():
             store = stores[position]
             text = f"store_pack({self._first(store)}, {name})"
             self._values.lines.add(text, self._nodes(store))
@@ -53,53 +53,53 @@ class EpiloguePrinter:
     def elements(self, stores: Sequence[Store]) -> None:
         """Print statements that write nothing, and return for each store the pointer, the index of
         a vector's first element and the list of its elements."""
-        packed = self._compute(stores, range(len(stores)))
-        parts = (f"({self._first(stores[position])}, {name})" for position, name in packed.items())
+        list_names = self._compute(stores, range(len(stores)))
+        vectors = (f"({self._first(stores[i])}, {name})" for i, name in list_names.items())
         nodes = dict.fromkeys(node for store in stores for node in self._nodes(store))
-        self._values.lines.add(f"return [{', '.join(parts)}]", tuple(nodes))
+        self._values.lines.add(f"return [{', '.join(vectors)}]", tuple(nodes))
 
     def _first(self, store: Store) -> str:
         return f"{self._values.pointer(store.buffer)}, {self._values.store_offset(store)}"
 
-    def _compute(self, stores: Sequence[Store], packed: Iterable[int]) -> dict[int, str]:
+    def _compute(self, stores: Sequence[Store], packed_positions: Iterable[int]) -> dict[int, str]:
         """Print the elements of a vector: lists for the stores with indices in ``packed``, all
         others stored one by one. Returns the names of the lists."""
         self._read_ahead()
-        values, lines, index = self._values, self._values.lines, self._values.index
-        lists = {position: f"out{i}" for i, position in enumerate(packed)}
-        for name in lists.values():
-            lines.add(f"{name} = [None] * {self._vector}", ())
-        inside = lines.new_block()
-        along = {symbol.name: f"{_flat_name(symbol)}_j" for symbol in self._along_n()}
-        values.lines, values.index = inside, IndexPrinter(names={**FLAT_NAMES, **along})
+        values, outer_lines, outer_index = self._values, self._values.lines, self._values.index
+        list_names = {position: f"out{i}" for i, position in enumerate(packed_positions)}
+        for name in list_names.values():
+            outer_lines.add(f"{name} = [None] * {self._vector}", ())
+        body = outer_lines.new_block()
+        names_along_n = {symbol.name: f"{_flat_name(symbol)}_j" for symbol in self._along_n()}
+        values.lines, values.index = body, IndexPrinter(names={**FLAT_NAMES, **names_along_n})
         with values.scope():
             for position, store in enumerate(stores):
                 with values.mark_nodes(self._nodes(store)):
-                    if position not in lists:
+                    if position not in list_names:
                         values.store(store)
                         continue
                     element = values.element(store.value, values.dtype(store.buffer))
-                    inside.add(f"{lists[position]}[j] = {element}")
-        values.lines, values.index = lines, index
-        with lines.block(f"for j in cutlass.range_constexpr({self._vector})"):
+                    body.add(f"{list_names[position]}[j] = {element}")
+        values.lines, values.index = outer_lines, outer_index
+        with outer_lines.block(f"for j in cutlass.range_constexpr({self._vector})"):
             for symbol in self._along_n():
                 name = _flat_name(symbol)
-                if f"{name}_j" in str(inside):
-                    lines.add(f"{name}_j = {name} + j", ())
-            lines.extend(inside)
-        return lists
+                if f"{name}_j" in str(body):
+                    outer_lines.add(f"{name}_j = {name} + j", ())
+            outer_lines.extend(body)
+        return list_names
 
     def _read_ahead(self) -> None:
         """Read runs of memory at once, and values that are the same for the whole vector."""
         values, member = self._values, self._member
-        along = {*self._along_n(), member.n.flat, *member.n.components}
+        vars_along_n = {*self._along_n(), member.n.flat, *member.n.components}
         for store in member.contraction.stores:
             with values.mark_nodes(self._nodes(store)):
                 for original in _plain_loads(store.value):
                     load = member.parametrizer.value(original)
                     assert isinstance(load, Load)
                     if not self._is_run(original, member, self._vector):
-                        if along.isdisjoint(load.index[0].free_symbols):
+                        if vars_along_n.isdisjoint(load.index[0].free_symbols):
                             values.value(load)
                     elif load not in values.loads:
                         name = f"pack{len(values.loads)}"
@@ -113,8 +113,8 @@ class EpiloguePrinter:
         n = self._member.n
         if not n.components:
             return (n.flat,)
-        inner = next(place for place, axis in enumerate(n.axes) if axis is n.innermost)
-        return n.flat, n.component(inner)
+        innermost = next(i for i, axis in enumerate(n.axes) if axis is n.innermost)
+        return n.flat, n.component(innermost)
 
     def _nodes(self, store: Store) -> tuple[str, ...]:
         return store.nodes or self._member.contraction.nodes
@@ -131,6 +131,6 @@ def _plain_loads(value: Value) -> Iterator[Load]:
         if not value.indirect:
             yield value
         return
-    parts = (value.condition,) if isinstance(value, Masked) else children(value)
-    for part in parts:
-        yield from _plain_loads(part)
+    unconditional = (value.condition,) if isinstance(value, Masked) else children(value)
+    for child in unconditional:
+        yield from _plain_loads(child)

@@ -32,7 +32,7 @@ VECTORS = (8, 4, 2, 1)
 ROW_VECTOR = 8
 """Elements per store of a row that may begin anywhere: 16 bytes."""
 _ROW_ITEMSIZE = 2
-_POINT = ("batch", "m", "n")
+_POINT_INDICES = ("batch", "m", "n")
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class ContractionHooks:
 
     def obstacle(self) -> str:
         """Return why a tree of the group cannot be printed as CuteDSL, or ""."""
-        trees = (tree for each in self._interface.members for tree in each.contraction.trees)
-        stored = (type_obstacle(memory.buffer.dtype) for memory in self._memory.values())
-        return next(filter(None, (*stored, *map(obstacle, trees))), "")
+        values = (value for member in self._interface.members for value in member.contraction.trees)
+        type_obstacles = (type_obstacle(memory.buffer.dtype) for memory in self._memory.values())
+        return next(filter(None, (*type_obstacles, *map(obstacle, values))), "")
 
     # ---- operands
 
@@ -77,28 +77,29 @@ class ContractionHooks:
         if strides is None or operand.load is None:
             raise ValueError(f"{operand.name} is computed element by element")
         steps = {
-            name: [IndexPrinter()(step) for step in found] for name, found in strides.steps.items()
+            group: list(map(IndexPrinter(), group_steps))
+            for group, group_steps in strides.steps.items()
         }
-        batch = steps[operand.batch.name]
-        inner = interface.axis_sizes(operand.batch.name, 0) if len(batch) > 1 else ()
-        outer = f"batches // ({' * '.join(inner)})" if inner else "batches"
+        batch_strides = steps[operand.batch.name]
+        inner_sizes = interface.axis_sizes(operand.batch.name, 0) if len(batch_strides) > 1 else ()
+        outer_size = f"batches // ({' * '.join(inner_sizes)})" if inner_sizes else "batches"
         return TensorAccess(
             interface.kernel.arg_name(operand.load.buffer),
             IndexPrinter()(strides.first),
-            tuple(zip((outer, *inner), batch, strict=True)),
+            tuple(zip((outer_size, *inner_sizes), batch_strides, strict=True)),
             steps[operand.row.name][0],
             steps[operand.k.name][0],
         )
 
-    def read(self, operand: Operand) -> Hook:
+    def element_reader(self, operand: Operand) -> Hook:
         """Return a function that computes an element of a masked or computed operand from its flat
         indices, ``read_a(batch, m, k)`` or ``read_b0(batch, n, k)``."""
         value = self._interface.read_of(operand).value
         lines = PythonLines(self._marks)
         lines.add(f"return {self._printer(lines).element(value, operand.element)}")
-        return self._read_hook(operand, lines)
+        return self._reader_hook(operand, lines)
 
-    def read_run(self, operand: Operand, width: int) -> Hook:
+    def run_reader(self, operand: Operand, width: int) -> Hook:
         """Return a function that reads ``width`` contiguous elements of an operand at once. It
         takes a register tensor of zeros (the values of masked elements) and the first element's
         indices. Raises ``ValueError`` if the operand has an obstacle to that."""
@@ -116,9 +117,9 @@ class ContractionHooks:
         with context:
             lines.add(f"place = {pointer} + cute.assume({offset}, divby={width})")
             lines.add(f"elements.store(cute.make_tensor(place, cute.make_layout({width})).load())")
-        return self._read_hook(operand, lines, "elements")
+        return self._reader_hook(operand, lines, "elements")
 
-    def _read_hook(self, operand: Operand, lines: Lines, *results: str) -> Hook:
+    def _reader_hook(self, operand: Operand, lines: Lines, *results: str) -> Hook:
         """Return the function that reads an operand at its flat indices, after ``results``."""
         members = self._interface.members
         position = next((i for i, member in enumerate(members) if member.b is operand), 0)
@@ -180,7 +181,7 @@ class ContractionHooks:
         """Return a function of the results at a point."""
         groups = (self._interface.batch, self._interface.m, self._interface.members[position].n)
         suffix = str(position) if self._interface.several else ""
-        return self._hook(f"{name}{suffix}", ("acc", *_POINT), groups, position, body)
+        return self._hook(f"{name}{suffix}", ("acc", *_POINT_INDICES), groups, position, body)
 
     def _form(self, access: Load | Store, member: Member) -> Affine | None:
         """Return an access's address over the axes of a member."""
@@ -190,12 +191,12 @@ class ContractionHooks:
 
     def _is_run(self, access: Load | Store, member: Member, width: int) -> bool:
         """Whether ``width`` steps along n are one aligned run of memory."""
-        inner = member.n.innermost
+        inner_axis = member.n.innermost
         form = self._form(access, member)
-        if inner is None or form is None or form.at(inner.var) != 1:
+        if inner_axis is None or form is None or form.at(inner_axis.var) != 1:
             return False
-        together = collapsed_stride(form, member.n) == 1
-        along_n = {axis.var for axis in member.n.axes} if together else {inner.var}
+        collapses = collapsed_stride(form, member.n) == 1
+        along_n = {axis.var for axis in member.n.axes} if collapses else {inner_axis.var}
         steps = [step for var, step in form.coefficients.items() if var not in along_n]
         return _holds_vectors(member.n, width) and all(
             is_multiple(step, width) for step in (*steps, form.rest)
@@ -204,16 +205,15 @@ class ContractionHooks:
     def elements(self) -> dict[str, Expr]:
         """Return the minimum number of elements of each argument's buffer, over the arguments: none
         if all reads are masked, or at indices from memory."""
-        found: dict[str, Expr] = dict.fromkeys(self._interface.kernel.names, sympy.Integer(0))
-        name = self._interface.kernel.arg_name
+        kernel = self._interface.kernel
+        min_elements: dict[str, Expr] = dict.fromkeys(kernel.names, sympy.Integer(0))
         for operand in self._interface.operands:
             if operand.load is not None and operand.condition is None:
-                found[name(operand.load.buffer)] = symbol("K")
+                min_elements[kernel.arg_name(operand.load.buffer)] = symbol("K")
         for member in self._interface.members:
             for store in member.contraction.stores:
-                found[name(store.buffer)] = symbol(member.columns)
-        pointers = [arg.name for arg in self._interface.kernel.args if arg.type == "ptr"]
-        return {name: found[name] for name in pointers}
+                min_elements[kernel.arg_name(store.buffer)] = symbol(member.columns)
+        return {arg.name: min_elements[arg.name] for arg in kernel.args if arg.type == "ptr"}
 
     # ---- source
 
@@ -238,25 +238,26 @@ class ContractionHooks:
         """Return the function of ``body``, after the divisions of those flat indices whose parts it
         uses."""
         lines = PythonLines(self._marks)
-        used = set(re.findall(r"\w+", str(body)))
+        used_names = set(re.findall(r"\w+", str(body)))
         for group in groups:
-            if used.isdisjoint(component.name for component in group.components):
+            if used_names.isdisjoint(component.name for component in group.components):
                 continue
-            flat = group.name
+            flat_name = group.name
             sizes = self._interface.axis_sizes(group.name, position)
-            for place, size in reversed(list(enumerate(sizes, start=1))):
-                outer = f"{group.name}_outside{place}" if place > 1 else f"{group.name}_i0"
-                lines.add(f"{group.name}_i{place} = {flat} % {size}", ())
-                lines.add(f"{outer} = {flat} // {size}", ())
-                flat = outer
+            for axis_number, size in reversed(list(enumerate(sizes, start=1))):
+                suffix = f"outside{axis_number}" if axis_number > 1 else "i0"
+                outer_name = f"{group.name}_{suffix}"
+                lines.add(f"{group.name}_i{axis_number} = {flat_name} % {size}", ())
+                lines.add(f"{outer_name} = {flat_name} // {size}", ())
+                flat_name = outer_name
         lines.extend(body)
         return hook(name, parameters, lines, self._interface.kernel.names)
 
 
 def _holds_vectors(n: IndexGroup, width: int) -> bool:
     """Whether ``width`` neighbouring n, the first a multiple of it, are on one axis."""
-    inner = n.innermost
-    if width == 1 or inner is None:
+    inner_axis = n.innermost
+    if width == 1 or inner_axis is None:
         return width == 1
     has_several_axes = sum(axis.size != 1 for axis in n.axes) > 1
-    return not has_several_axes or is_multiple(inner.size, width)
+    return not has_several_axes or is_multiple(inner_axis.size, width)

@@ -7,6 +7,7 @@ CuTe always requires three dimensions of pixels, whose corners have five bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -23,21 +24,21 @@ from scheduler.ir.values import Value
 # A step of k in f16 or bf16 has this many channels, or twice: all at one window position.
 CHANNEL_MULTIPLE = 64
 _DIMENSIONS = 3
-_LOWEST, _HIGHEST = -16, 15
-_MOST_STRIDE = 8
+_MIN_CORNER, _MAX_CORNER = -16, 15
+_MAX_STRIDE = 8
 _ONE = sympy.Integer(1)
 
 
 @dataclass(frozen=True)
 class SpatialDim:
     """One dimension of the pixels: ``size`` of the image and ``step`` from one to the next in
-    elements; ``places`` window positions ``dilation`` apart, ``stride`` apart from output pixel to
-    output pixel (``pixels`` of them), the first ``padding`` before the image."""
+    elements; ``window_size`` window positions ``dilation`` apart, ``stride`` apart from output
+    pixel to output pixel (``pixels`` of them), the first ``padding`` before the image."""
 
     size: int
     step: int
     pixels: int
-    places: int
+    window_size: int
     stride: int
     dilation: int
     padding: int
@@ -45,7 +46,7 @@ class SpatialDim:
     @property
     def reach(self) -> int:
         """Return the distance from the window's first position to its last."""
-        return (self.places - 1) * self.dilation
+        return (self.window_size - 1) * self.dilation
 
     @property
     def padding_after(self) -> int:
@@ -55,11 +56,11 @@ class SpatialDim:
     @property
     def obstacle(self) -> str:
         """Return the descriptor field that cannot hold it, or "" if all can."""
-        if not 1 <= self.stride <= _MOST_STRIDE:
-            return f"a stride of {self.stride}, which exceeds the limit of {_MOST_STRIDE}"
+        if not 1 <= self.stride <= _MAX_STRIDE:
+            return f"a stride of {self.stride}, which exceeds the limit of {_MAX_STRIDE}"
         corners = (-self.padding, self.padding_after - self.reach)
-        if not all(_LOWEST <= corner <= _HIGHEST for corner in corners):
-            return f"corners of {corners}, which are outside {_LOWEST} to {_HIGHEST}"
+        if not all(_MIN_CORNER <= corner <= _MAX_CORNER for corner in corners):
+            return f"corners of {corners}, which are outside {_MIN_CORNER} to {_MAX_CORNER}"
         return ""
 
 
@@ -76,14 +77,14 @@ class Im2col:
         channels), and the descriptor's other fields, of (w, h, d)."""
         missing = _DIMENSIONS - len(self.sides)
         step = self.image_step
-        point = SpatialDim(size=1, step=step, pixels=1, places=1, stride=1, dilation=1, padding=0)
-        sides = (*self.sides, *[point] * missing)
-        pixels = 1
-        for side in sides:
-            pixels *= side.pixels
+        unit = SpatialDim(
+            size=1, step=step, pixels=1, window_size=1, stride=1, dilation=1, padding=0
+        )
+        sides = (*self.sides, *[unit] * missing)
+        image_pixels = math.prod(side.pixels for side in sides)
         return {
             "pointer": pointer,
-            "shape": _tuple([*(side.size for side in sides), f"tiles(M, {pixels})"]),
+            "shape": _tuple([*(side.size for side in sides), f"tiles(M, {image_pixels})"]),
             "stride": _tuple([*(side.step for side in sides), self.image_step]),
             "channels": str(self.channels),
             "lower_corner": _tuple(-side.padding for side in sides),
@@ -107,15 +108,15 @@ def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im
         return f"{name} is computed element by element"
     if any(axis.size != 1 for axis in operand.batch.axes):
         return f"{name} has grouped windows"
-    rows, places = (
+    row_axes, window_axes = (
         [axis for axis in group.axes if axis.size != 1] for group in (operand.row, operand.k)
     )
-    if not places or form.at(places[-1].var) != _ONE:
+    if not window_axes or form.at(window_axes[-1].var) != _ONE:
         return f"the channels of {name} are not contiguous"
-    channels = _integer(places[-1].size)
+    channels = _integer(window_axes[-1].size)
     if not channels or channels % CHANNEL_MULTIPLE:
         return (
-            f"a window of {name} has {places[-1].size} channels, which is not a multiple "
+            f"a window of {name} has {window_axes[-1].size} channels, which is not a multiple "
             f"of {CHANNEL_MULTIPLE}"
         )
     buffer = buffers[load.buffer]
@@ -124,40 +125,42 @@ def im2col_of(operand: Operand, buffers: Mapping[str, Buffer], width: int) -> Im
     # An axis of one point stays at 0.
     axes = (*operand.batch.axes, *operand.row.axes, *operand.k.axes)
     fixed = {axis.var: sympy.Integer(0) for axis in axes if axis.size == 1}
-    found = _spatial_dims(tuple(i.xreplace(fixed) for i in load.index), buffer, rows, places)
-    if isinstance(found, str):
-        return f"{name} has {found}"
-    sides, image_step = found
+    index = tuple(expr.xreplace(fixed) for expr in load.index)
+    dims = _spatial_dims(index, buffer, row_axes, window_axes)
+    if isinstance(dims, str):
+        return f"{name} has {dims}"
+    sides, image_step = dims
     if any(step % width for step in (image_step, *(side.step for side in sides))):
         return f"{name} has a stride that is not a multiple of 16 bytes"
     return Im2col(sides, channels, image_step)
 
 
 def _spatial_dims(
-    index: tuple[Expr, ...], buffer: Buffer, rows: list[Axis], places: list[Axis]
+    index: tuple[Expr, ...], buffer: Buffer, row_axes: list[Axis], window_axes: list[Axis]
 ) -> tuple[tuple[SpatialDim, ...], int] | str:
     """Return the dimensions of the pixels, innermost first, and the step from image to image; or
     the obstacle."""
-    variables = {axis.var for axis in (*rows, *places)}
-    channel = places[-1].var
+    variables = {axis.var for axis in (*row_axes, *window_axes)}
+    channel = window_axes[-1].var
     sides: list[SpatialDim] = []
     order: list[sympy.Symbol] = []
     image_step: int | None = None
     for expr, size, step in zip(index, buffer.size, buffer.stride, strict=True):
         if expr == channel or (expr == 0 and size == 1):
             continue
-        part = affine(expr, variables)
-        used = part.coefficients if part is not None else {channel: _ONE}
-        axes = [[axis for axis in group if axis.var in used] for group in (rows, places)]
-        if part is None or channel in used or any(len(group) > 1 for group in axes):
+        form = affine(expr, variables)
+        coefficients = form.coefficients if form is not None else {channel: _ONE}
+        groups = row_axes, window_axes
+        axes = [[axis for axis in group if axis.var in coefficients] for group in groups]
+        if form is None or channel in coefficients or any(len(group) > 1 for group in axes):
             return "an index that is not a window"
         order += [axis.var for group in axes for axis in group]
-        if image_step is None and not sides and rows and expr == rows[0].var:
+        if image_step is None and not sides and row_axes and expr == row_axes[0].var:
             image_step = _integer(step)
             continue
         extents = [group[0].size if group else _ONE for group in axes]
-        steps = [part.at(group[0].var) if group else _ONE for group in axes]
-        numbers = [_integer(each) for each in (size, step, *extents, *steps, -part.rest)]
+        steps = [form.at(group[0].var) if group else _ONE for group in axes]
+        numbers = [_integer(value) for value in (size, step, *extents, *steps, -form.rest)]
         if None in numbers:
             return "sizes that are known only at run time"
         side = SpatialDim(*numbers)  # type: ignore[arg-type]
@@ -166,7 +169,7 @@ def _spatial_dims(
         sides.append(side)
     if not 1 <= len(sides) <= _DIMENSIONS:
         return f"windows of {len(sides)} dimensions"
-    for group in (rows, places[:-1]):
+    for group in (row_axes, window_axes[:-1]):
         expected = [axis.var for axis in group]
         if [var for var in order if var in expected] != expected:
             return "axes that are not in memory order"
@@ -180,12 +183,12 @@ def _integer(value: Expr) -> int | None:
 def _is_edge_mask(condition: Value, index: tuple[Expr, ...], buffer: Buffer) -> bool:
     """Whether a mask only checks that indices are in the image: TMA gives 0 outside of it in any
     case."""
-    for part in conjuncts(condition):
-        comparison = edge_comparison(part)
+    for test in conjuncts(condition):
+        comparison = edge_comparison(test)
         if comparison is None:
             return False
         value, limit = comparison
-        sizes = [size for at, size in zip(index, buffer.size, strict=True) if at == value]
+        sizes = [size for expr, size in zip(index, buffer.size, strict=True) if expr == value]
         if not any(limit is None or is_equal(limit, size) for size in sizes):
             return False
     return True

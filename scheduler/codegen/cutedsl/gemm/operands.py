@@ -23,9 +23,9 @@ from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.trees import index_exprs
 
 COPY_THREADS = 256
-_ALIGNED = 256  # byte alignment of the workspace and of each part of it
+_ALIGNMENT_BYTES = 256  # of the workspace and of each part of it
 _TMA_BYTES = 16
-_MOST_BATCH_AXES = 3  # a descriptor has five
+_MAX_BATCH_AXES = 3  # a descriptor has five
 _ONE = sympy.Integer(1)
 
 
@@ -38,21 +38,21 @@ def tma_obstacle(operand: Operand, width: int) -> str:
         return f"{name} is computed element by element"
     if operand.condition is not None:
         return f"{name} is masked"
-    row, k = collapsed_stride(form, operand.row), collapsed_stride(form, operand.k)
-    if row is None or k is None:
+    row_stride, k_stride = collapsed_stride(form, operand.row), collapsed_stride(form, operand.k)
+    if row_stride is None or k_stride is None:
         return f"{name} has rows or columns with several strides"
-    if k == 1:
-        other, extent = row, operand.row.extent
-    elif row == 1:
-        other, extent = k, operand.k.extent
+    if k_stride == 1:
+        outer_stride, outer_extent = row_stride, operand.row.extent
+    elif row_stride == 1:
+        outer_stride, outer_extent = k_stride, operand.k.extent
     else:
         return f"no axis of {name} is contiguous"
-    if other == 0 and extent != 1:
+    if outer_stride == 0 and outer_extent != 1:
         return f"{name} is broadcast along an axis"
-    if collapsed_stride(form, operand.batch) is None and len(operand.batch.axes) > _MOST_BATCH_AXES:
+    if collapsed_stride(form, operand.batch) is None and len(operand.batch.axes) > _MAX_BATCH_AXES:
         return f"{name} has more axes than a TMA descriptor supports"
-    batch = [form.at(axis.var) for axis in operand.batch.axes if axis.size != 1]
-    for step in (other, *batch, form.rest):
+    batch_strides = [form.at(axis.var) for axis in operand.batch.axes if axis.size != 1]
+    for step in (outer_stride, *batch_strides, form.rest):
         if step.could_extract_minus_sign():
             return f"{name} has a negative stride"
         if not is_multiple(step, width):
@@ -68,7 +68,7 @@ def is_along_k(operand: Operand) -> bool:
 
 def align_bytes(size: Expr) -> Expr:
     """Return the bytes rounded up to where the next part of the workspace may begin."""
-    return ceil_div(size, _ALIGNED) * _ALIGNED
+    return ceil_div(size, _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
 
 def print_int64(expr: Expr) -> str:
@@ -134,7 +134,7 @@ class PackedOperand:
 
     @property
     def pointer(self) -> str:
-        offset = f"cute.assume({print_int64(self.first)}, divby={_ALIGNED})"
+        offset = f"cute.assume({print_int64(self.first)}, divby={_ALIGNMENT_BYTES})"
         return f"cute.recast_ptr(workspace + {offset}, dtype=ELEMENT)"
 
     def tensor(self, extent: str) -> dict[str, str]:
@@ -192,13 +192,14 @@ class TmaOperands:
     def along_k(self) -> tuple[bool, ...]:
         """Return the direction of each operand for TMA; packed second operands use that of the
         others."""
-        a, *seconds = self.all
+        a, *second_operands = self.all
         obstacle_a, *obstacles = self.obstacles
-        pairs = list(zip(seconds, obstacles, strict=True))
-        in_place = [is_along_k(b) for b, obstacle in pairs if not obstacle]
-        packed = in_place[0] if in_place else seconds[0].along_k
-        first = a.along_k if obstacle_a or self._windows else is_along_k(a)
-        return first, *(packed if obstacle else is_along_k(b) for b, obstacle in pairs)
+        second_pairs = list(zip(second_operands, obstacles, strict=True))
+        in_place = [is_along_k(b) for b, obstacle in second_pairs if not obstacle]
+        packed_along_k = in_place[0] if in_place else second_operands[0].along_k
+        a_along_k = a.along_k if obstacle_a or self._windows else is_along_k(a)
+        others = (packed_along_k if obstacle else is_along_k(b) for b, obstacle in second_pairs)
+        return a_along_k, *others
 
     @property
     def mixed_obstacle(self) -> str:
@@ -211,25 +212,26 @@ class TmaOperands:
         )
 
     @cached_property
-    def packs(self) -> tuple[PackedOperand, ...]:
+    def packed_operands(self) -> tuple[PackedOperand, ...]:
         """Return the operands that TMA cannot load in place, one after another in the workspace."""
-        packs: list[PackedOperand] = []
+        packed: list[PackedOperand] = []
+        begin: Expr = sympy.Integer(0)
         for operand, obstacle, rows, along_k in zip(
             self.all, self.obstacles, self.rows, self.along_k, strict=True
         ):
             if not obstacle:
                 continue
-            batch = {axis.var for axis in operand.batch.axes if axis.size != 1}
-            per_batch = any(batch & index.free_symbols for index in index_exprs(operand.value))
-            first = packs[-1].first + packs[-1].bytes if packs else sympy.Integer(0)
-            packs.append(PackedOperand(operand, rows, along_k, per_batch, self._width, first))
-        return tuple(packs)
+            batch_vars = {axis.var for axis in operand.batch.axes if axis.size != 1}
+            per_batch = any(batch_vars & index.free_symbols for index in index_exprs(operand.value))
+            packed.append(PackedOperand(operand, rows, along_k, per_batch, self._width, begin))
+            begin += packed[-1].bytes
+        return tuple(packed)
 
     def tensor(self, position: int) -> dict[str, str]:
         """Return pointer, shape and strides of the tensor that TMA loads: texts of the host
         function."""
         operand, rows = self.all[position], self.rows[position]
-        pack = next((pack for pack in self.packs if pack.operand is operand), None)
+        pack = next((pack for pack in self.packed_operands if pack.operand is operand), None)
         # A descriptor cannot have an empty axis, and one member of several may have no columns.
         extent = f"cutlass.max({rows}, 1)" if self._may_be_empty(rows) else rows
         if pack is not None:
@@ -257,10 +259,10 @@ class TmaOperands:
         run, line = ("k", row) if pack.along_k else (row, "k")
         texts = {"batch": "batch", row: row, "k": "k"}
         if pack.moves_runs:
-            function = self._hooks.read_run(pack.operand, pack.width)
+            function = self._hooks.run_reader(pack.operand, pack.width)
             texts["elements"] = "elements"
         else:
-            function = self._hooks.read(pack.operand)
+            function = self._hooks.element_reader(pack.operand)
             texts[run] = f"{run} + i"
         return {
             "name": pack.name,

@@ -45,10 +45,10 @@ from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Lowered
 from scheduler.targets import Target
 
-_COLUMNS = (8, 2, 1)
+_COLUMN_WIDTHS = (8, 2, 1)
 _SUM_BYTES = 4  # f32
 _ONE = sympy.Integer(1)
-_FEW_ROWS = 64  # of a matrix instruction of Hopper
+_WGMMA_ROWS = 64
 
 
 class GemmTemplate(ContractionTemplate[GemmConfig], CuteDSLTemplate):
@@ -91,7 +91,7 @@ class GemmTemplate(ContractionTemplate[GemmConfig], CuteDSLTemplate):
     def is_preferred(self) -> bool:
         """Whether there are enough rows. Fewer rows are limited by the arrival of the other
         operand, which HIP C++'s small tiles read without waiting for each other."""
-        return self.problem.m > _FEW_ROWS
+        return self.problem.m > _WGMMA_ROWS
 
     def _operands(self, config: GemmConfig) -> TmaOperands:
         """Return the operands. With a fused prologue that is a window, A is loaded in place."""
@@ -127,7 +127,7 @@ class GemmTemplate(ContractionTemplate[GemmConfig], CuteDSLTemplate):
 
     def source(self, config: GemmConfig) -> str:
         interface, operands = self.interface, self._operands(config)
-        packs = [operands.pack_context(pack) for pack in operands.packs]
+        pack_contexts = [operands.pack_context(pack) for pack in operands.packed_operands]
         members = [self._member(i, config) for i in range(len(interface.members))]
 
         def constants() -> str:
@@ -149,11 +149,11 @@ class GemmTemplate(ContractionTemplate[GemmConfig], CuteDSLTemplate):
             parameters=interface.kernel.parameters,
             names=", ".join(interface.kernel.names),
             functions=[
-                *(pack["definition"] for pack in packs),
+                *(pack["definition"] for pack in pack_contexts),
                 *(text for member in members for text in member["definitions"]),
             ],
             members=members,
-            packs=packs,
+            packs=pack_contexts,
             pingpong=config.pingpong,
             split=config.split_k > 1,
             separate=config.separate_sums,
@@ -163,20 +163,20 @@ class GemmTemplate(ContractionTemplate[GemmConfig], CuteDSLTemplate):
 
     def _member(self, position: int, config: GemmConfig) -> dict[str, Any]:
         member = self.interface.members[position]
-        vector, at_once = self._vector(position), self._columns_at_once(position)
+        vector, columns_at_once = self._vector(position), self._columns_at_once(position)
         hooks = [self._hooks.epilogue(position, vector)]
         # A row's results that cannot be stored as exchanged for ``at_once``, because rows begin
         # anywhere, can be shifted to allow it.
-        shifted = vector < ROW_VECTOR and self._hooks.holds_rows(position)
-        if shifted and not config.separate_sums:
+        can_shift = vector < ROW_VECTOR and self._hooks.holds_rows(position)
+        if can_shift and not config.separate_sums:
             hooks.append(self._hooks.elements_of_row(position))
-        before = [f"tiles_n{other}" for other in range(position)]
+        first_tile = " + ".join(f"tiles_n{other}" for other in range(position)) or "0"
         return {
             "suffix": self._suffix(position),
             "columns": member.columns,
-            "before": f"({' + '.join(before)})" if len(before) > 1 else "".join(before) or "0",
+            "before": f"({first_tile})" if position > 1 else first_tile,
             "vector": vector,
-            "stored": at_once if config.separate_sums else vector,
+            "stored": columns_at_once if config.separate_sums else vector,
             "definitions": [hook.definition for hook in hooks],
             "epilogue": hooks[0].call,
             "elements_of_row": hooks[1].call if len(hooks) > 1 else None,
@@ -192,25 +192,26 @@ class GemmTemplate(ContractionTemplate[GemmConfig], CuteDSLTemplate):
         """Return the columns of sums that are moved at once: 8 exchanged between lanes, or pairs as
         they are held."""
         extent = self.interface.members[position].n.extent
-        return next(width for width in _COLUMNS if is_multiple(extent, width))
+        return next(width for width in _COLUMN_WIDTHS if is_multiple(extent, width))
 
     def _vector(self, position: int) -> int:
         """Return the columns of results that a thread stores at once."""
         contiguous = self._hooks.epilogue_vector(position)
-        return next(w for w in _COLUMNS if w <= min(contiguous, self._columns_at_once(position)))
+        max_width = min(contiguous, self._columns_at_once(position))
+        return next(width for width in _COLUMN_WIDTHS if width <= max_width)
 
     # ---- workspace and launches
 
     def _sums_offset(self, position: int, config: GemmConfig) -> Expr:
         """Return the byte at which a member's sums begin, after the operands."""
-        rows = symbol("batches") * symbol("M") * (config.split_k * _SUM_BYTES)
-        before = self.interface.members[:position]
-        sums = (align_bytes(rows * symbol(member.columns)) for member in before)
-        return sympy.Add(*(pack.bytes for pack in self._operands(config).packs), *sums)
+        row_bytes = symbol("batches") * symbol("M") * (config.split_k * _SUM_BYTES)
+        earlier_members = self.interface.members[:position]
+        sums = (align_bytes(row_bytes * symbol(member.columns)) for member in earlier_members)
+        return sympy.Add(*(pack.bytes for pack in self._operands(config).packed_operands), *sums)
 
     def _workspace_bytes(self, config: GemmConfig) -> Expr:
-        members = len(self.interface.members) if config.separate_sums else 0
-        return self._sums_offset(members, config)
+        summed_members = len(self.interface.members) if config.separate_sums else 0
+        return self._sums_offset(summed_members, config)
 
     def _finish_blocks(self, position: int) -> Expr:
         columns = symbol(self.interface.members[position].columns)
@@ -222,20 +223,25 @@ class GemmTemplate(ContractionTemplate[GemmConfig], CuteDSLTemplate):
         function; their names end in the number of the launch."""
         # Persistent blocks, in whole clusters.
         cluster = config.cluster_m * config.cluster_n
-        rows = ceil_div(symbol("M"), config.block_m * config.cluster_m)
-        columns = (
+        row_clusters = ceil_div(symbol("M"), config.block_m * config.cluster_m)
+        column_clusters = (
             ceil_div(symbol(member.columns), config.block_n * config.cluster_n)
             for member in self.interface.members
         )
-        clusters = rows * sympy.Add(*columns) * symbol("batches") * config.split_k
+        clusters = row_clusters * sympy.Add(*column_clusters) * symbol("batches") * config.split_k
         blocks = sympy.Min(clusters, MULTIPROCESSORS // cluster) * cluster
-        copy, shared = (COPY_THREADS, 1, 1), config.shared_bytes(self.interface.element)
-        packs = [(pack.name, pack.blocks, copy, 0) for pack in self._operands(config).packs]
+        copy_threads = (COPY_THREADS, 1, 1)
+        shared_bytes = config.shared_bytes(self.interface.element)
+        packs = self._operands(config).packed_operands
         finish = [
-            (f"finish{self._suffix(position)}", self._finish_blocks(position), copy, 0)
+            (f"finish{self._suffix(position)}", self._finish_blocks(position), copy_threads, 0)
             for position in range(len(self.interface.members) if config.separate_sums else 0)
         ]
-        launches = (*packs, ("tiles", blocks, (config.threads, 1, 1), shared), *finish)
+        launches = (
+            *((pack.name, pack.blocks, copy_threads, 0) for pack in packs),
+            ("tiles", blocks, (config.threads, 1, 1), shared_bytes),
+            *finish,
+        )
         return tuple(
             Launch(f"{PLACEHOLDER}_{name}_{i}", (grid, _ONE, _ONE), threads, lds, (), lds > 0)
             for i, (name, grid, threads, lds) in enumerate(launches)

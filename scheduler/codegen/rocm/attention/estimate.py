@@ -15,26 +15,29 @@ from scheduler.codegen.rocm.machine import Machine
 from scheduler.targets.amd import AmdHardware
 
 # Cycles of a wave or a compute unit, and bytes moved per cycle.
-_LDS_BYTES = 128.0
+_LDS_BYTES_PER_CYCLE = 128.0
 _PACK_BYTES = 16
-_LATENCY = 500.0  # until a block's first tile arrives
-_TILE = 730.0  # a wave's step from tile to tile, besides the costs below
-_PACK = 22.0  # a wave's load of 16 bytes per lane, and its store to LDS
-_SCORE = 1.1  # instructions per score of a lane, besides those of ``_TILE``
-_LANES_A_CYCLE = 16  # of a SIMD
-_SECOND = 0.04  # part of the shorter of matrix and vector pipes that other waves do not hide
-_BARRIER = 940.0  # several waves wait for each other
-_CROWDED = 1.5  # a SIMD has one wave because of its registers, and some need moves to reach
-_START = 4370.0  # of a launch
-_MEAN = 0.7  # mean steps of uneven blocks, relative to the longest
+_LATENCY_CYCLES = 500.0  # until a block's first tile arrives
+_TILE_CYCLES = 730.0  # a wave's step from tile to tile, besides the costs below
+_PACK_CYCLES = 22.0  # a wave's load of 16 bytes per lane, and its store to LDS
+_SCORE_INSTRUCTIONS = 1.1  # per score of a lane, besides those of ``_TILE_CYCLES``
+_SIMD_LANES_PER_CYCLE = 16
+# Part of the shorter of matrix and vector pipes that other waves do not hide.
+_EXPOSED_PIPE_SHARE = 0.04
+_BARRIER_CYCLES = 940.0  # several waves wait for each other
+# A SIMD has one wave because of its registers, and some need moves to reach.
+_SINGLE_WAVE_FACTOR = 1.5
+_LAUNCH_CYCLES = 4370.0
+_MEAN_STEPS_RATIO = 0.7  # mean steps of uneven blocks, relative to the longest
 _MEMORY_SHARE = 0.81  # attainable share of the published bandwidth
-_EXPOSED = 0.46  # exposed part of the shorter of computing and memory
+_EXPOSED_TIME_SHARE = 0.46  # exposed part of the shorter of computing and memory
 _COMBINE_US = 0.6  # the launch that combines partial results
-_PARTS_US = 0.02  # each round of combining them
-_COMBINED = 8  # partial results that lanes combine side by side at once
-_FAR, _FAR_US = 32, 0.7  # with more partial results, the later ones cost another wait
-_PARTIAL = 0.5  # part of the time that partial results would take in memory
-_A_PART = 0.001  # per split, without clear gain (gfx90a: 64 were 7% slower than 16)
+_COMBINE_ROUND_US = 0.02  # each round of combining them
+_PARTIALS_PER_ROUND = 8  # partial results that lanes combine side by side at once
+# With more partial results, the later ones cost another wait.
+_MAX_PARTIALS_PER_WAIT, _EXTRA_WAIT_US = 32, 0.7
+_PARTIALS_TIME_SHARE = 0.5  # part of the time that partial results would take in memory
+_PENALTY_PER_SPLIT = 0.001  # per split, without clear gain (gfx90a: 64 were 7% slower than 16)
 
 
 @dataclass(frozen=True)
@@ -58,22 +61,25 @@ def estimate_attention(
     """Return microseconds: the busiest unit's blocks in sequence, with one step per tile, at least
     the memory time; another launch combines the blocks' partial results."""
     blocks = problem.batch * ceil_div(problem.rows, config.block_m) * config.splits
-    together, rounds = _occupancy(config, problem, shape, gpu, machine, blocks)
+    blocks_at_once, rounds = _occupancy(config, problem, shape, gpu, machine, blocks)
     tiles = max(ceil_div(ceil_div(problem.columns, config.block_n), config.splits), 1)
-    step = _tile_cycles(config, shape, gpu, machine, together)
-    computed = (_START + rounds * (_LATENCY + tiles * step)) / machine.cycles_per_us
+    tile_cycles = _tile_cycles(config, shape, gpu, machine, blocks_at_once)
+    cycles = _LAUNCH_CYCLES + rounds * (_LATENCY_CYCLES + tiles * tile_cycles)
+    compute_us = cycles / machine.cycles_per_us
     elements = problem.batch * (problem.rows + problem.columns)
     operand_bytes = elements * (shape.depth + shape.value_depth) * shape.element.itemsize
-    read = operand_bytes / (_MEMORY_SHARE * machine.bytes_per_us)
+    read_us = operand_bytes / (_MEMORY_SHARE * machine.bytes_per_us)
     # The first tile is waited for, and nothing is computed meanwhile.
-    time = max(computed, read) + min(computed, read) * max(_EXPOSED, 1 / tiles)
+    exposed_share = max(_EXPOSED_TIME_SHARE, 1 / tiles)
+    time_us = max(compute_us, read_us) + exposed_share * min(compute_us, read_us)
     if config.splits == 1:
-        return time
+        return time_us
     partial_results = config.splits * problem.batch * problem.rows * (shape.value_depth + 2)
-    moved = 2 * partial_results * shape.element.compute_dtype.itemsize / machine.bytes_per_us
-    combined = _COMBINE_US + _PARTS_US * config.splits / _COMBINED + _PARTIAL * moved
-    combined += _FAR_US if config.splits > _FAR else 0.0
-    return (time + combined) * (1 + _A_PART * config.splits)
+    partials_us = 2 * partial_results * shape.element.compute_dtype.itemsize / machine.bytes_per_us
+    combine_us = _COMBINE_US + _PARTIALS_TIME_SHARE * partials_us
+    combine_us += _COMBINE_ROUND_US * config.splits / _PARTIALS_PER_ROUND
+    combine_us += _EXTRA_WAIT_US if config.splits > _MAX_PARTIALS_PER_WAIT else 0.0
+    return (time_us + combine_us) * (1 + _PENALTY_PER_SPLIT * config.splits)
 
 
 def _occupancy(
@@ -87,17 +93,17 @@ def _occupancy(
     """Return how many blocks a unit runs at once, and the number of rounds, each as long as the
     longest block; uneven blocks start with the longest and fill the unit according to their
     mean."""
-    in_lds = shape.queries_in_lds(config, (gpu,))
+    queries_in_lds = shape.queries_in_lds(config, (gpu,))
     ahead = shape.ahead(config, (gpu,))
-    registers = max(shape.registers(config, gpu, queries=not in_lds, ahead=ahead), 1)
+    registers = max(shape.registers(config, gpu, queries=not queries_in_lds, ahead=ahead), 1)
     waves = config.threads // gpu.wavefront
-    by_registers = machine.registers // registers * machine.simds // waves
-    by_lds = machine.lds_bytes // shape.lds_bytes(config, gpu, queries=in_lds)
-    per_unit = max(1, ceil_div(blocks, machine.units))
-    together = min(max(1, min(by_lds, by_registers)), per_unit)
+    max_by_registers = machine.registers // registers * machine.simds // waves
+    max_by_lds = machine.lds_bytes // shape.lds_bytes(config, gpu, queries=queries_in_lds)
+    blocks_per_unit = max(1, ceil_div(blocks, machine.units))
+    blocks_at_once = min(max(1, min(max_by_lds, max_by_registers)), blocks_per_unit)
     if problem.uneven:
-        return together, max(1.0, per_unit / together * _MEAN)
-    return together, ceil_div(per_unit, together)
+        return blocks_at_once, max(1.0, blocks_per_unit / blocks_at_once * _MEAN_STEPS_RATIO)
+    return blocks_at_once, ceil_div(blocks_per_unit, blocks_at_once)
 
 
 def _tile_cycles(
@@ -105,19 +111,23 @@ def _tile_cycles(
     shape: AttentionShape,
     gpu: AmdHardware,
     machine: Machine,
-    together: int,
+    blocks_at_once: int,
 ) -> float:
     """Return the cycles of a tile for the blocks that share a unit: a wave's own time, or their
     combined use of matrix pipes, vector pipes and LDS."""
     waves = config.threads // gpu.wavefront
-    rows, depths = config.block_m // waves, shape.padded_depth + shape.padded_value_depth
-    tile = config.block_n * depths * shape.element.itemsize
-    matrix = 2 * rows * config.block_n * depths * machine.simds / machine.rate
-    packs = tile / (_PACK_BYTES * config.threads)
-    vector = _SCORE * rows * config.block_n / _LANES_A_CYCLE + _PACK * packs
-    alone = _TILE + matrix + vector + (0.0 if shape.ahead(config, (gpu,)) else 2 * _LATENCY)
-    share = max(1.0, together * waves / machine.simds)
-    pipes = share * (max(matrix, vector) + _SECOND * min(matrix, vector))
-    pipes += _BARRIER if waves > 1 else 0.0
-    step = max(alone, pipes, together * (waves + 1) * tile / _LDS_BYTES)
-    return step if shape.has_ample_registers(config, gpu) else _CROWDED * step
+    wave_rows, depth_sum = config.block_m // waves, shape.padded_depth + shape.padded_value_depth
+    tile_bytes = config.block_n * depth_sum * shape.element.itemsize
+    matrix_cycles = 2 * wave_rows * config.block_n * depth_sum * machine.simds / machine.rate
+    packs_per_lane = tile_bytes / (_PACK_BYTES * config.threads)
+    vector_cycles = _SCORE_INSTRUCTIONS * wave_rows * config.block_n / _SIMD_LANES_PER_CYCLE
+    vector_cycles += _PACK_CYCLES * packs_per_lane
+    wave_cycles = _TILE_CYCLES + matrix_cycles + vector_cycles
+    wave_cycles += 0.0 if shape.ahead(config, (gpu,)) else 2 * _LATENCY_CYCLES
+    waves_per_simd = max(1.0, blocks_at_once * waves / machine.simds)
+    shorter, longer = sorted((matrix_cycles, vector_cycles))
+    pipe_cycles = waves_per_simd * (longer + _EXPOSED_PIPE_SHARE * shorter)
+    pipe_cycles += _BARRIER_CYCLES if waves > 1 else 0.0
+    lds_cycles = blocks_at_once * (waves + 1) * tile_bytes / _LDS_BYTES_PER_CYCLE
+    tile_cycles = max(wave_cycles, pipe_cycles, lds_cycles)
+    return tile_cycles * (1 if shape.has_ample_registers(config, gpu) else _SINGLE_WAVE_FACTOR)

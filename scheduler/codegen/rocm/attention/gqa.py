@@ -26,11 +26,11 @@ def pack_gqa(operation: Attention, ranges: Ranges) -> Attention:
         if not axis.size.is_Integer:
             continue
         # Numbers of neighbours along a batch axis that might share keys, largest first.
-        size, heads = int(axis.size), {int(axis.size)}
-        for part in (part for index in indices for part in index.atoms(FloorDiv)):
-            if axis.var in part.args[0].free_symbols and part.args[1].is_Integer:
-                heads.add(int(part.args[1]))
-        for count in sorted((n for n in heads if n > 1 and size % n == 0), reverse=True):
+        size, counts = int(axis.size), {int(axis.size)}
+        for division in (atom for index in indices for atom in index.atoms(FloorDiv)):
+            if axis.var in division.args[0].free_symbols and division.args[1].is_Integer:
+                counts.add(int(division.args[1]))
+        for count in sorted((n for n in counts if n > 1 and size % n == 0), reverse=True):
             packed = _pack_heads(operation, axis, count, ranges)
             if packed is not None:
                 return packed
@@ -41,19 +41,19 @@ def _pack_heads(operation: Attention, axis: Axis, heads: int, ranges: Ranges) ->
     """Return the operation with ``heads`` neighbours along ``axis`` in the rows; None if their keys
     differ."""
     rows = operation.row.size
-    outer = replace(axis, size=as_expr(int(axis.size) // heads))
+    batch_axis = replace(axis, size=as_expr(int(axis.size) // heads))
     row = replace(operation.row, size=as_expr(int(rows) * heads))
-    batch = tuple(outer if each is axis else each for each in operation.batch)
-    inside = ranges.over((*batch, row, operation.column, operation.depth, operation.value_depth))
+    batch = tuple(batch_axis if other is axis else other for other in operation.batch)
+    ranges = ranges.over((*batch, row, operation.column, operation.depth, operation.value_depth))
     reindexing: Reindexing = {
-        axis.var: axis.var * heads + simplify(FloorDiv(row.var, rows), inside),
-        row.var: simplify(Mod(row.var, rows), inside),
+        axis.var: axis.var * heads + simplify(FloorDiv(row.var, rows), ranges),
+        row.var: simplify(Mod(row.var, rows), ranges),
     }
     q, k, v, *masks = (
-        reindex_value(scope.value, reindexing, inside) for scope in operation.operands
+        reindex_value(scope.value, reindexing, ranges) for scope in operation.operands
     )
     if any(row.var in index.free_symbols for value in (k, v) for index in index_exprs(value)):
         return None
     mask = masks[0] if masks else None
-    stores = tuple(reindex_store(store, reindexing, inside) for store in operation.stores)
+    stores = tuple(reindex_store(store, reindexing, ranges) for store in operation.stores)
     return replace(operation, batch=batch, row=row, q=q, k=k, v=v, mask=mask, stores=stores)

@@ -15,17 +15,18 @@ from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import COMMON_SIZE, WIDEST_STEP_K, MatrixInstruction
 from scheduler.targets.model import HipHardware
 
-_LARGE_SIZE = 32  # rows of the wider instructions for 16-bit elements
-_HALF = 2  # bytes
-_REGISTER = 4  # bytes
-_CHUNK = 16  # bytes that a lane reads at once
+_WIDE_ROWS = 32  # rows of the wider instructions for 16-bit elements
+_HALF_BYTES = 2
+_REGISTER_BYTES = 4
+_LANE_READ_BYTES = 16  # at once
 _MIN_KEYS = 32  # of a tile that is in LDS beside the tile of values
-_DEEP = 512  # bytes of a head above which tiles of 32 rows and keys do not fit into 64 KiB
+# Above this, tiles of 32 rows and keys do not fit into 64 KiB.
+_DEEP_HEAD_BYTES = 512
 # For addresses, and operands being read from LDS.
-_REST = 48
-_AHEAD = 16  # addresses of the next tile
+_OTHER_REGISTERS = 48
+_PREFETCH_REGISTERS = 16  # addresses of the next tile
 # Accumulators of a lane without matrix instructions.
-_MAX_PLAIN = 160
+_MAX_PLAIN_ACCUMULATORS = 160
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,12 @@ class AttentionShape:
     @property
     def is_deep(self) -> bool:
         """Whether no tile of keys fits into LDS beside one of values."""
-        return max(self.depth, self.value_depth) * self.element.itemsize > _DEEP
+        return max(self.depth, self.value_depth) * self.element.itemsize > _DEEP_HEAD_BYTES
 
     @property
     def run(self) -> int:
         """Return the minimum number of neighbouring depths of the result per lane."""
-        return _CHUNK // self.element.itemsize
+        return _LANE_READ_BYTES // self.element.itemsize
 
     def has_matrix_instruction(self, gpu: HipHardware) -> bool:
         """Whether the GPU has matrix instructions for the tiles' type."""
@@ -101,18 +102,18 @@ class AttentionShape:
             if waves == 0 or config.block_m % (waves * COMMON_SIZE):
                 tiles = f"tiles of {COMMON_SIZE}"
                 return f"{waves} waves cannot divide {config.block_m} rows into {tiles}"
-            shared, most = self.lds_bytes(config, gpu, queries=in_lds), gpu.max_lds_per_block_bytes
-            if shared > most:
-                return f"{shared} bytes of {gpu.words.shared} exceed the limit of {most} per block"
+            used, limit = self.lds_bytes(config, gpu, queries=in_lds), gpu.max_lds_per_block_bytes
+            if used > limit:
+                return f"{used} bytes of {gpu.words.shared} exceed the limit of {limit} per block"
             if self._matrix_instruction(config, gpu) is None:
                 columns = config.block_n + self.padded_value_depth
-                needed, most = config.block_m * columns // config.threads, _MAX_PLAIN
+                used, limit = config.block_m * columns // config.threads, _MAX_PLAIN_ACCUMULATORS
                 kind = "accumulators"
             else:
-                needed = self.registers(config, gpu, queries=False, ahead=False)
-                most, kind = gpu.limits.attention_registers, "registers"
-            if needed > most:
-                return f"{needed} {kind} per lane exceed the limit of {most}"
+                used = self.registers(config, gpu, queries=False, ahead=False)
+                limit, kind = gpu.limits.attention_registers, "registers"
+            if used > limit:
+                return f"{used} {kind} per lane exceed the limit of {limit}"
         return ""
 
     def registers(
@@ -120,18 +121,19 @@ class AttentionShape:
     ) -> int:
         """Return the registers per lane with matrix cores: output, scores, weights and the rest,
         with ``queries`` in registers, with the next tile ``ahead``."""
-        core = self._matrix_instruction(config, gpu)
-        if core is None:
+        instruction = self._matrix_instruction(config, gpu)
+        if instruction is None:
             return 0
         size = self.element.itemsize
         rows = config.block_m * gpu.wavefront // config.threads
-        wide = self.padded_value_depth + config.block_n
-        sums = rows * wide * self.element.compute_dtype.itemsize
-        operands = rows * (config.block_n + (self.padded_depth if queries else 0))
-        tiles = config.block_n * (self.padded_depth + self.padded_value_depth)
-        nbytes = (sums + operands * size * core.copies) // gpu.wavefront
-        nbytes += tiles * size // config.threads if ahead else 0
-        return nbytes // _REGISTER + _REST + (_AHEAD if ahead else 0)
+        sum_columns = self.padded_value_depth + config.block_n
+        sum_bytes = rows * sum_columns * self.element.compute_dtype.itemsize
+        operand_elements = rows * (config.block_n + (self.padded_depth if queries else 0))
+        tile_elements = config.block_n * (self.padded_depth + self.padded_value_depth)
+        register_bytes = (sum_bytes + operand_elements * size * instruction.copies) // gpu.wavefront
+        register_bytes += tile_elements * size // config.threads if ahead else 0
+        reserved = _OTHER_REGISTERS + (_PREFETCH_REGISTERS if ahead else 0)
+        return register_bytes // _REGISTER_BYTES + reserved
 
     def has_ample_registers(self, config: AttentionConfig, gpu: HipHardware) -> bool:
         """Whether registers hold everything that is best kept in registers."""
@@ -155,22 +157,24 @@ class AttentionShape:
 
     def lds_bytes(self, config: AttentionConfig, gpu: HipHardware, *, queries: bool) -> int:
         """Return the LDS bytes of a block, with ``queries`` in LDS too."""
-        size = self.element.itemsize
+        itemsize = self.element.itemsize
         depth, value_depth = self.padded_depth, self.padded_value_depth
         m, n = config.block_m, config.block_n
         if self._matrix_instruction(config, gpu) is None:
-            pad = _CHUNK // size
-            tiles = config.tile_pair_size(n * (depth + pad), value_depth * (n + pad))
-            return (tiles + m * (depth + pad) + m * (n + pad)) * size
-        tiles = config.tile_pair_size(n * depth, n * value_depth)
-        return (tiles + (m * depth if queries else 0)) * size
+            padding = _LANE_READ_BYTES // itemsize  # elements of a row
+            tile_elements = config.tile_pair_size(
+                n * (depth + padding), value_depth * (n + padding)
+            )
+            return (tile_elements + m * (depth + padding) + m * (n + padding)) * itemsize
+        tile_elements = config.tile_pair_size(n * depth, n * value_depth)
+        return (tile_elements + (m * depth if queries else 0)) * itemsize
 
     def _matrix_instruction(
         self, config: AttentionConfig, gpu: HipHardware
     ) -> MatrixInstruction | None:
         rows = config.block_m * gpu.wavefront // config.threads
-        if self.element.itemsize == _HALF and rows % _LARGE_SIZE == 0:
-            wide = gpu.matrix_instruction(self.element.label, _LARGE_SIZE)
+        if self.element.itemsize == _HALF_BYTES and rows % _WIDE_ROWS == 0:
+            wide = gpu.matrix_instruction(self.element.label, _WIDE_ROWS)
             if wide is not None:
                 return wide
         return gpu.matrix_instruction(self.element.label)

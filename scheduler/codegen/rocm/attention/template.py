@@ -60,9 +60,9 @@ _SPLIT_ROWS = 32  # rows of a block if columns are split
 _MIN_COLUMNS = 256  # minimum for a block of its own
 _MANY_COLUMNS = 1024  # which are split anyway
 _COMBINE_THREADS = 64
-_COMBINE_LANES = 8  # maximum lanes that share a row's pack; of kiln/attention_softmax.h
-_WIDEST_READ = 16  # bytes
-_HALF = 2  # bytes
+_MAX_COMBINE_LANES = 8  # that share a row's pack; of kiln/attention_softmax.h
+_MAX_READ_BYTES = 16
+_HALF_BYTES = 2
 _COMBINE = "KERNEL_NAME_combine"
 
 
@@ -76,10 +76,10 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
 
     def configs(self) -> Sequence[Config]:
         shapes = _DEEP_SHAPES if self._is_deep else _SHAPES
-        whole = [AttentionConfig(*shape) for shape in shapes]
-        few_rows = [config for config in whole if config.block_m == _SPLIT_ROWS]
+        unsplit = [AttentionConfig(*shape) for shape in shapes]
+        few_rows = [config for config in unsplit if config.block_m == _SPLIT_ROWS]
         split = [replace(config, splits=splits) for config in few_rows for splits in _SPLITS]
-        return [config.items() for config in (*whole, *split)]
+        return [config.items() for config in (*unsplit, *split)]
 
     @property
     def _is_deep(self) -> bool:
@@ -94,16 +94,18 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         return illegal(obstacle) if obstacle else None
 
     def default_config(self) -> Config:
-        configs = [AttentionConfig.create(each) for each in self.configs() if not self.reject(each)]
+        configs = [
+            AttentionConfig.create(config) for config in self.configs() if not self.reject(config)
+        ]
         if not configs:
             raise self.no_config_error()
-        estimated = all(
+        has_estimates = all(
             gpu.limits.estimates_attention and self._shape.has_matrix_instruction(gpu)
             for gpu in self._gpus
         )
-        if estimated:
-            times = [partial(self._estimate_us, target) for target in self.targets]
-            return minimax_candidate(configs, times).items()
+        if has_estimates:
+            estimates = [partial(self._estimate_us, target) for target in self.targets]
+            return minimax_candidate(configs, estimates).items()
         return self._best_by_rules(configs).items()
 
     def _estimate_us(self, target: Target, config: AttentionConfig) -> float:
@@ -129,18 +131,19 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         splits = self.split_count(_SPLIT_ROWS, min_columns, blocks * compute_units(self.targets))
 
         def fitness(config: AttentionConfig) -> tuple[bool, bool, float, bool, int]:
-            tall = config.block_m > max(rows, _SPLIT_ROWS)
+            is_too_tall = config.block_m > max(rows, _SPLIT_ROWS)
             # A few rows are limited by the arrival of keys and values.
-            streams = rows > _SPLIT_ROWS or self._shape.ahead(config, self._gpus)
-            comfortable = all(self._shape.has_ample_registers(config, gpu) for gpu in self._gpus)
-            distance = abs(math.log2(config.splits / splits))
-            return not tall, streams, -distance, comfortable, config.block_m * config.block_n
+            can_stream = rows > _SPLIT_ROWS or self._shape.ahead(config, self._gpus)
+            ample = all(self._shape.has_ample_registers(config, gpu) for gpu in self._gpus)
+            split_distance = abs(math.log2(config.splits / splits))
+            tile_area = config.block_m * config.block_n
+            return not is_too_tall, can_stream, -split_distance, ample, tile_area
 
         return max(configs, key=fitness)
 
     @cached_property
     def _gpus(self) -> tuple[HipHardware, ...]:
-        return tuple(hip_hardware(each) for each in self.targets)
+        return tuple(hip_hardware(target) for target in self.targets)
 
     @cached_property
     def _shape(self) -> AttentionShape:
@@ -153,26 +156,28 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     def render(self, config: Config) -> RenderedTemplate:
         tiling, shape = AttentionConfig.create(config), self._shape
         batch, rows = numel(self.operation.batch), self.operation.row.size
-        in_lds = shape.queries_in_lds(tiling, self._gpus)
+        queries_in_lds = shape.queries_in_lds(tiling, self._gpus)
         blocks = batch * ceil_div(rows, tiling.block_m) * tiling.splits
-        partial = round_up(shape.value_depth + 2, 4)
-        partials = tiling.splits * batch * rows * partial
-        workspace = partials * self.element.compute_dtype.itemsize if tiling.splits > 1 else None
+        partial_elements = round_up(shape.value_depth + 2, 4)
+        partial_results = tiling.splits * batch * rows * partial_elements
+        workspace = (
+            partial_results * self.element.compute_dtype.itemsize if tiling.splits > 1 else None
+        )
         packs = batch * rows * (shape.value_depth // self._out_pack)
-        combined = ceil_div(packs * min(tiling.splits, _COMBINE_LANES), _COMBINE_THREADS)
+        combine_blocks = ceil_div(packs * min(tiling.splits, _MAX_COMBINE_LANES), _COMBINE_THREADS)
         rendered = self.render_kernel(
             blocks,
             tiling.threads,
-            max(shape.lds_bytes(tiling, gpu, queries=in_lds) for gpu in self._gpus),
+            max(shape.lds_bytes(tiling, gpu, queries=queries_in_lds) for gpu in self._gpus),
             workspace,
             block_m=tiling.block_m,
             block_n=tiling.block_n,
             splits=tiling.splits,
             workspace="" if workspace is None else self._host_printer(workspace),
-            partial=partial,
+            partial=partial_elements,
             combine_threads=_COMBINE_THREADS,
-            combine_grid=self._host_printer(combined),
-            queries_in_lds="true" if in_lds else "false",
+            combine_grid=self._host_printer(combine_blocks),
+            queries_in_lds="true" if queries_in_lds else "false",
             ahead=shape.ahead(tiling, self._gpus),
             one_tile=tiling.one_tile,
             padded_depth=shape.padded_depth,
@@ -181,7 +186,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         )
         if workspace is None:
             return rendered
-        combine = self.make_launch(_COMBINE, combined, _COMBINE_THREADS, workspace=True)
+        combine = self.make_launch(_COMBINE, combine_blocks, _COMBINE_THREADS, workspace=True)
         return replace(rendered, launches=(*rendered.launches, combine))
 
     @cached_property
@@ -223,11 +228,13 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         operation, dtype = self.operation, self.element.compute_dtype
         if operation.cap is None:
             return None
-        near = self.element.itemsize == _HALF and operation.cap <= attention.MAX_SHIFTED_CAP
+        is_shifted = (
+            self.element.itemsize == _HALF_BYTES and operation.cap <= attention.MAX_SHIFTED_CAP
+        )
         return {
             "value": literal(operation.cap, dtype),
             "slope": literal(operation.scale / operation.cap, dtype),
-            "function": "above_lowest" if near else "in_caps<T>",
+            "function": "above_lowest" if is_shifted else "in_caps<T>",
             "whole": self.adds_mask,
         }
 
@@ -257,9 +264,13 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     def _can_vectorize(self, nest: LoopNest, depth: Axis, width: int) -> bool:
         if width == 1:
             return True
-        read = [a for a in nest.accesses if not a.written and nest.is_vectorizable(a, depth, width)]
-        sizes = [self.lowered.buffers[access.buffer].dtype.itemsize for access in read]
-        return bool(read) and width * max(self.element.itemsize, *sizes) <= _WIDEST_READ
+        vector_reads = [
+            a for a in nest.accesses if not a.written and nest.is_vectorizable(a, depth, width)
+        ]
+        itemsizes = [self.lowered.buffers[access.buffer].dtype.itemsize for access in vector_reads]
+        return (
+            bool(vector_reads) and width * max(self.element.itemsize, *itemsizes) <= _MAX_READ_BYTES
+        )
 
     def _mask(self) -> dict[str, object] | None:
         """Return how the mask is read: ``body`` fills ``element[0..pack)`` of type ``element``, and
@@ -270,17 +281,17 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             return None
         # A lane has ``width`` neighbouring columns if every read of the mask is such a pack.
         column = self.operation.column
-        read = [access for access in mask.accesses if not access.written]
-        sizes = [self.lowered.buffers[access.buffer].dtype.itemsize for access in read]
+        reads = [access for access in mask.accesses if not access.written]
+        itemsizes = [self.lowered.buffers[access.buffer].dtype.itemsize for access in reads]
         width = next(
             width
             for width in (8, 4, 2, 1)
             if width == 1
             or (
                 width <= self._shape.run
-                and read
-                and all(mask.is_vectorizable(access, column, width) for access in read)
-                and width * max(sizes) <= _WIDEST_READ
+                and reads
+                and all(mask.is_vectorizable(access, column, width) for access in reads)
+                and width * max(itemsizes) <= _MAX_READ_BYTES
             )
         )
         store = mask.statements[0].store
@@ -310,17 +321,17 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         rows = symbol("first_row"), symbol("last_row")
         lower, upper, row = self.window.lower, self.window.upper, self.operation.row.var
 
-        def furthest(name: str, columns: list[Expr]) -> str:
-            found = index(columns[0]) if columns else ""
+        def furthest_text(name: str, columns: list[Expr]) -> str:
+            text = index(columns[0]) if columns else ""
             for column in columns[1:]:
-                found = f"kiln::attention::{name}<index_t>({found}, {index(column)})"
-            return found
+                text = f"kiln::attention::{name}<index_t>({text}, {index(column)})"
+            return text
 
         return {
-            "starts": furthest("greatest", [limit.outermost(*rows) for limit in lower]),
-            "ends": furthest("least", [limit.outermost(*rows) + 1 for limit in upper]),
-            "all_start": furthest("greatest", [limit.innermost(*rows) for limit in lower]),
-            "all_end": furthest("least", [limit.innermost(*rows) + 1 for limit in upper]),
+            "starts": furthest_text("greatest", [limit.outermost(*rows) for limit in lower]),
+            "ends": furthest_text("least", [limit.outermost(*rows) + 1 for limit in upper]),
+            "all_start": furthest_text("greatest", [limit.innermost(*rows) for limit in lower]),
+            "all_end": furthest_text("least", [limit.innermost(*rows) + 1 for limit in upper]),
             "limits": "".join(
                 f" && column {'<=' if limit.upper else '>='} {index(limit.at(row))}"
                 for limit in self.window.limits
@@ -330,11 +341,13 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
     @cached_property
     def _out_pack(self) -> int:
         """Return the number of neighbouring depths of the result that are stored at once."""
-        depth, most = self.operation.value_depth, self._shape.run
-        written = [access for access in self.out.accesses if access.written]
+        depth_axis, max_width = self.operation.value_depth, self._shape.run
+        writes = [access for access in self.out.accesses if access.written]
         for width in (8, 4, 2):
-            whole = all(self.out.is_vectorizable(access, depth, width) for access in written)
-            if width <= most and whole:
+            is_vectorizable = all(
+                self.out.is_vectorizable(access, depth_axis, width) for access in writes
+            )
+            if width <= max_width and is_vectorizable:
                 return width
         return 1
 

@@ -24,14 +24,14 @@ _ASYNC_STAGES = (3, 4)
 _ASYNC_SPLITS = (1, 4, 8)
 _DIRECT_STAGES, _USUAL_STAGES = (2, 3, 4), 3
 _DIRECT_SPLITS = (1, 2, 4)
-_DIRECT_SPLIT_AREA = 128 * 128
-_SPLIT_AREA = 64 * 128  # maximum area of a tile if k is split
+_MAX_DIRECT_SPLIT_AREA = 128 * 128
+_MAX_SPLIT_AREA = 64 * 128  # maximum area of a tile if k is split
 _SPLITS = (1, 2, 4, 8)
 _MORE_SPLITS = (16, 32)  # for tiles of few rows or columns
-_FEW = 32
+_FEW_ROWS = 32
 _STAGES = (1, 2)
 GROUP_SIZES = (1, 8)
-_UNITS = 128  # compute units of a medium board: several targets share their source
+_MEDIUM_BOARD_UNITS = 128  # compute units of a medium board: several targets share their source
 _BLOCKS_PER_UNIT = (1, 2)
 
 
@@ -60,7 +60,7 @@ def common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[Ge
     a, b = problem.widest_loads()
     tiles = tiles_for(problem.element)
     for tile, stages, group, tf32 in product(tiles, _STAGES, groups, problem.tf32_options):
-        for split in (*_SPLITS, *(_MORE_SPLITS if min(tile[:2]) < _FEW else ())):
+        for split in (*_SPLITS, *(_MORE_SPLITS if min(tile[:2]) < _FEW_ROWS else ())):
             yield GemmConfig(*tile, stages, group, split, a, b, allow_tf32=tf32)
 
 
@@ -68,12 +68,12 @@ def other_size_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Yield those of other instruction sizes, which only some targets have."""
     a, b = problem.widest_loads()
     for size, lanes in OTHER_SIZES:
-        shared = (
+        tiles = (
             tile
             for tile in tiles_for(problem.element)
             if waves_along_m(*tile[:2], tile[3] // lanes, size)
         )
-        for tile, stages, split, tf32 in product(shared, _STAGES, _SPLITS, problem.tf32_options):
+        for tile, stages, split, tf32 in product(tiles, _STAGES, _SPLITS, problem.tf32_options):
             yield GemmConfig(*tile, stages, GROUP_SIZES[-1], split, a, b, size, allow_tf32=tf32)
 
 
@@ -81,9 +81,9 @@ def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Yield those with asynchronous copies, which only some targets have."""
     a, b = problem.widest_loads()
     tiles = tiles_for(problem.element, copied=True)
-    ways = product(tiles, _ASYNC_STAGES, _ASYNC_SPLITS, problem.tf32_options)
-    for tile, stages, split, tf32 in ways:
-        if split == 1 or tile[0] * tile[1] <= _SPLIT_AREA:
+    combinations = product(tiles, _ASYNC_STAGES, _ASYNC_SPLITS, problem.tf32_options)
+    for tile, stages, split, tf32 in combinations:
+        if split == 1 or tile[0] * tile[1] <= _MAX_SPLIT_AREA:
             yield GemmConfig(
                 *(*tile, stages, GROUP_SIZES[-1], split, a, b), async_copies=1, allow_tf32=tf32
             )
@@ -91,8 +91,8 @@ def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 
 def stream_k_blocks(targets: Sequence[Target], element: DType) -> tuple[int, ...]:
     """Return how many blocks may run at once, with one or two per compute unit."""
-    units = machine_of(targets[0], element).units if len(targets) == 1 else _UNITS
-    return tuple(each * units for each in _BLOCKS_PER_UNIT)
+    units = machine_of(targets[0], element).units if len(targets) == 1 else _MEDIUM_BOARD_UNITS
+    return tuple(blocks_per_unit * units for blocks_per_unit in _BLOCKS_PER_UNIT)
 
 
 def stream_k_configs(problem: GemmProblem, blocks: tuple[int, ...]) -> Iterator[GemmConfig]:
@@ -106,18 +106,20 @@ def stream_k_configs(problem: GemmProblem, blocks: tuple[int, ...]) -> Iterator[
     replaces it).
     """
     a, b = problem.widest_loads()
-    for tile, stages, each in product(tiles_for(problem.element), _STAGES, blocks):
-        yield GemmConfig(*tile, stages, GROUP_SIZES[-1], 1, a, b, stream_k=each)
+    for tile, stages, block_count in product(tiles_for(problem.element), _STAGES, blocks):
+        yield GemmConfig(*tile, stages, GROUP_SIZES[-1], 1, a, b, stream_k=block_count)
     tiles = tiles_for(problem.element, copied=True)
-    for tile, stages, each in product(tiles, _ASYNC_STAGES, blocks):
-        yield GemmConfig(*tile, stages, GROUP_SIZES[-1], 1, a, b, async_copies=1, stream_k=each)
+    for tile, stages, block_count in product(tiles, _ASYNC_STAGES, blocks):
+        yield GemmConfig(
+            *tile, stages, GROUP_SIZES[-1], 1, a, b, async_copies=1, stream_k=block_count
+        )
 
 
 def direct_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Yield those whose loads write directly to LDS, which only some targets have."""
     a, b = problem.widest_loads()
     for tile, stages, split in product(DIRECT_TILES, _DIRECT_STAGES, _DIRECT_SPLITS):
-        if split > 1 and tile[0] * tile[1] > _DIRECT_SPLIT_AREA:
+        if split > 1 and tile[0] * tile[1] > _MAX_DIRECT_SPLIT_AREA:
             continue
         for priority in (0, 1) if stages == _USUAL_STAGES else (1,):
             yield GemmConfig(
@@ -127,7 +129,7 @@ def direct_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 
 def gemv_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Yield those for a few rows, if the problem has no more."""
-    rows = next((most for most in GEMV_ROWS if problem.m <= most), None)
+    rows = next((max_rows for max_rows in GEMV_ROWS if problem.m <= max_rows), None)
     if rows is None or not problem.along_k:
         return
     width = min(problem.widest_loads())

@@ -8,7 +8,7 @@ from functools import cached_property
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops import pointwise
 from scheduler.codegen.loops.alignment import MAX_LOAD_BYTES, VECTORS, Pack, Packs
-from scheduler.codegen.loops.nest import MOST_STEPS, Access
+from scheduler.codegen.loops.nest import MAX_STEPS, Access
 from scheduler.codegen.loops.pointwise import MIN_DEVICE_BLOCKS
 from scheduler.codegen.loops.precision import precision_roots
 from scheduler.codegen.printing.lines import Lines
@@ -169,7 +169,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         narrow = [f"static_cast<int32_t>({name})" for name in sizes]
         return {
             "parameters": self.typed_parameters("index_t"),
-            "fits": f"{EXTENT} <= {MOST_STEPS}",
+            "fits": f"{EXTENT} <= {MAX_STEPS}",
             "narrow": ", ".join([*pointers, *narrow, *numbers]),
             "wide": ", ".join([*pointers, *sizes, *numbers]),
         }

@@ -51,7 +51,7 @@ class ReductionBody:
         self.nest = printer.nest
         self.lines = printer.lines
         self.vector, self.columns = vector, columns
-        self.cut = printer.cut is not None
+        self.cut = printer.row_start is not None
         self.column = "[j]" if columns > 1 else "[0]" if columns else ""
         each = " * kVector" if vector > 1 else ""
         begin = "cut.first" if self.cut else begin
@@ -69,8 +69,8 @@ class ReductionBody:
         """Define the variables of the thread's row, or of its first one; ``begin`` and ``end`` are
         the steps of a row that is cut."""
         self.printer.decode("xindex", self.nest.outer)
-        if self.printer.cut is not None:
-            row = self.printer.index(self.printer.cut)
+        if self.printer.row_start is not None:
+            row = self.printer.index(self.printer.row_start)
             self.lines.add(
                 f"const auto cut = kiln::cut_row<kVector, index_t>({row}, {begin}, {end});", ()
             )

@@ -69,7 +69,7 @@ class ReductionProblem(RowProblem):
         """Return the accesses that a thread makes ``width`` elements at a time, if sizes allow
         it."""
         packs = self.row_packs[width]
-        return packs.aligned or (packs.cut if self.cuts_always(width) else ())
+        return packs.aligned or (packs.movable_if_cut if self.cuts_always(width) else ())
 
     @cached_property
     def widest_vector(self) -> int:
@@ -164,7 +164,7 @@ class ReductionProblem(RowProblem):
             changes = steps & {*access.offset.coefficients, *access.offset.nonlinear}
             legal = not access.masked
             if width > 1 and axis is not None:
-                legal = access in (packs.cut if cut else packs.aligned) and not any(
+                legal = access in (packs.movable_if_cut if cut else packs.aligned) and not any(
                     self.nest.varies_along(part.value, axis) for part in load.indirect
                 )
             if changes and legal and load.buffer not in self.nest.outputs:

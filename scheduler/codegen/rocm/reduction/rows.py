@@ -127,11 +127,11 @@ class RowBody(ReductionBody):
         with self._each_kept_step("rnumel", ""), self.printer.values.scope():
             self.printer.decode("rindex", self.nest.inner)
             for load in ahead:
-                self.printer.read_kept(load, nodes[load])
+                self.printer.load_register_array(load, nodes[load])
         if self.cut:
             with self._each_kept_edge(""):
                 for load in ahead:
-                    self.printer.read_kept(load, nodes[load])
+                    self.printer.load_register_array(load, nodes[load])
 
     def loop(self, stage: Stage) -> None:
         if not self._kept:

@@ -185,6 +185,6 @@ def _versions(
         return [([], split)]
     if packs.lead is None:
         return [(conditions, split), ([], replace(split, vector=1))]
-    if all(access in packs.cut for access in packs.aligned):
+    if all(access in packs.movable_if_cut for access in packs.aligned):
         return [([], cut)]
     return [(conditions, split), ([], cut)]

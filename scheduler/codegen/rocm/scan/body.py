@@ -22,10 +22,10 @@ def print_scans(parts: SplitBody, scans: Sequence[tuple[int, Statement]]) -> Non
     the blocks before, if there are any."""
     printer = parts.printer
     printer.decode("xindex", printer.nest.outer)
-    if printer.cut is not None:
+    if printer.row_start is not None:
         # How far after an aligned address the block's part of a row begins, and where its runs
         # end; several rows in a block all have the same number of runs.
-        row = printer.index(printer.cut)
+        row = printer.index(printer.row_start)
         printer.lines.add(f"const index_t shift = ({row} + rbegin) & (kVector - 1);", ())
         printer.lines.add("const index_t rlast = rstop + (kRows == 1 ? shift : kVector - 1);", ())
     for number, statement in scans:

@@ -40,7 +40,7 @@ class ScanProblem(RowProblem):
         """Return the offset that decides where rows are cut into packs, if everything can be cut
         there."""
         packs = self.row_packs[width]
-        return packs.lead if len(packs.cut) == len(self.nest.accesses) else None
+        return packs.lead if len(packs.movable_if_cut) == len(self.nest.accesses) else None
 
     def cuts_always(self, width: int) -> bool:
         """Whether rows are cut whatever their sizes: if no sizes align packs, and rows are long."""
