@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import sympy
+
 from scheduler.errors import UserError
 from scheduler.ir.graph import Expr, Guard, SymbolInfo
 from scheduler.ir.guards import check_guards, guard_holds, guard_sizes
@@ -173,10 +175,6 @@ def _prime_within(symbol: SymbolInfo) -> int:
     if symbol.maximum is not None:
         top = min(top, symbol.maximum)
     for value in range(top, max(symbol.minimum, 2) - 1, -1):
-        if value != symbol.hint and _is_prime(value):
+        if value != symbol.hint and sympy.isprime(value):
             return value
     return symbol.minimum
-
-
-def _is_prime(value: int) -> bool:
-    return value > 1 and all(value % d for d in range(2, int(value**0.5) + 1))

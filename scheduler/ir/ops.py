@@ -106,12 +106,6 @@ class Overload:
         """Every argument's default by name, in the schema's order; None for required ones."""
         return MappingProxyType({param.name: param.default for param in self.params})
 
-    def _own_name(self, name: str) -> str:
-        """Return an argument's name in the functional form: dropout_'s ``self`` is ``input``."""
-        inplace = functional_target(self.target) != self.target
-        renamed = inplace and name == "self" and name not in self.defaults
-        return self.params[0].name if renamed else name
-
     def bind(self, node: Node) -> Mapping[str, Argument]:
         """Return a node's arguments by name, with defaults, in the schema's order.
 
@@ -123,17 +117,20 @@ class Overload:
             raise UserError(
                 f"{where} takes {len(self.positional)} positional arguments, not {len(node.args)}"
             )
-        given: dict[str, Argument] = {}
+        # The ``self`` of dropout_ is the ``input`` of dropout.
+        is_in_place = functional_target(self.target) != self.target
+        renames_self = is_in_place and "self" not in self.defaults
+        bound: dict[str, Argument] = {}
         by_position = zip(node.labels or self.positional, node.args, strict=False)
         for label, value in (*by_position, *node.kwargs.items()):
-            name = self._own_name(label)
-            if name in given or name not in self.defaults:
+            name = self.params[0].name if renames_self and label == "self" else label
+            if name in bound or name not in self.defaults:
                 raise UserError(f"{where}: unknown or duplicate argument {name!r}")
-            given[name] = value
+            bound[name] = value
         for param in self.params:
-            if param.required and param.name not in given:
+            if param.required and param.name not in bound:
                 raise UserError(f"{where} is missing its argument {param.name!r}")
-        return {**self.defaults, **given}
+        return {**self.defaults, **bound}
 
 
 def op(

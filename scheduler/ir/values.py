@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -31,63 +32,40 @@ _INDEX_FUNCTIONS: Mapping[str, Callable[..., Expr]] = MappingProxyType(
 )
 
 
+def _operation(op: str, *args: Any) -> Value:
+    return call(op, *args)
+
+
+def _operators(op: str) -> tuple[Callable[[Any, Any], Value], Callable[[Any, Any], Value]]:
+    """Return the method of an operator, and that of its reflected form."""
+    return (
+        lambda self, other: _operation(op, self, other),
+        lambda self, other: _operation(op, other, self),
+    )
+
+
 class _Operators:
     """Python's operators on value trees, with numbers as literals: ``x * 2 + 1``, ``x < 0``.
 
     ``&``, ``|`` and ``~`` are logical. Trees are compared by structure with ``==``.
     """
 
-    def __add__(self, other: Any) -> Value:
-        return _operation("add", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return _operation("add", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return _operation("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return _operation("sub", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return _operation("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return _operation("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Value:
-        return _operation("truediv", self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return _operation("truediv", other, self)
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("sub")
+    __mul__, __rmul__ = _operators("mul")
+    __truediv__, __rtruediv__ = _operators("truediv")
+    __lt__ = _operators("lt")[0]
+    __le__ = _operators("le")[0]
+    __gt__ = _operators("gt")[0]
+    __ge__ = _operators("ge")[0]
+    __and__ = _operators("logical_and")[0]
+    __or__ = _operators("logical_or")[0]
 
     def __neg__(self) -> Value:
         return _operation("neg", self)
 
-    def __lt__(self, other: Any) -> Value:
-        return _operation("lt", self, other)
-
-    def __le__(self, other: Any) -> Value:
-        return _operation("le", self, other)
-
-    def __gt__(self, other: Any) -> Value:
-        return _operation("gt", self, other)
-
-    def __ge__(self, other: Any) -> Value:
-        return _operation("ge", self, other)
-
-    def __and__(self, other: Any) -> Value:
-        return _operation("logical_and", self, other)
-
-    def __or__(self, other: Any) -> Value:
-        return _operation("logical_or", self, other)
-
     def __invert__(self) -> Value:
         return _operation("logical_not", self)
-
-
-def _operation(op: str, *args: Any) -> Value:
-    return call(op, *args)
 
 
 @dataclass(frozen=True)
@@ -230,37 +208,35 @@ def rebuild(value: Value, change: Callable[[Value], Value | None]) -> Value:
     """Replace nodes of a tree, outermost first; where ``change`` returns None, descend."""
     spend_fuel()
     changed = change(value)
-    if changed is not None:
-        return changed
+    return map_children(value, partial(rebuild, change=change)) if changed is None else changed
+
+
+def map_children(value: Value, change: Callable[[Value], Value]) -> Value:
+    """Return a node with its direct children changed."""
     if isinstance(value, Call):
-        return replace(value, args=tuple(rebuild(arg, change) for arg in value.args))
+        return replace(value, args=tuple(map(change, value.args)))
     if isinstance(value, Cast):
-        return replace(value, value=rebuild(value.value, change))
+        return replace(value, value=change(value.value))
     if isinstance(value, Masked):
-        return Masked(
-            rebuild(value.condition, change),
-            rebuild(value.value, change),
-            rebuild(value.other, change),
-        )
+        return Masked(change(value.condition), change(value.value), change(value.other))
     if isinstance(value, Load) and value.indirect:
-        return replace(
-            value,
-            indirect=tuple(replace(i, value=rebuild(i.value, change)) for i in value.indirect),
-        )
+        indirect = tuple(replace(i, value=change(i.value)) for i in value.indirect)
+        return replace(value, indirect=indirect)
     return value
 
 
 def const(value: Number, dtype: DType) -> Const:
     """A literal in the compute type of ``dtype``."""
-    held = dtype.compute_dtype
-    if held is DType.BOOL:
-        return Const(bool(value), held)
+    compute_dtype = dtype.compute_dtype
+    if compute_dtype is DType.BOOL:
+        return Const(bool(value), compute_dtype)
     if dtype.is_float8:
         value = float(round_to_dtype(_real(value), dtype))
-    if held.is_complex:
-        return Const(complex(value), held)
+    if compute_dtype.is_complex:
+        return Const(complex(value), compute_dtype)
     number = _real(value)
-    return Const(float(number) if held.is_float else _wrapped(int(number), held), held)
+    literal = float(number) if compute_dtype.is_float else _wrapped(int(number), compute_dtype)
+    return Const(literal, compute_dtype)
 
 
 def _wrapped(number: int, dtype: DType) -> int:

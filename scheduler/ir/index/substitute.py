@@ -10,7 +10,7 @@ import sympy
 from scheduler.fuel import spend_fuel
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
-from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
+from scheduler.ir.values import IndexValue, Load, Value, map_children
 
 _NODE_FUEL = 10  # steps of rebuilding a node of an expression
 
@@ -50,19 +50,10 @@ class Substitution:
         return known[1]
 
     def _apply(self, value: Value) -> Value:
-        if isinstance(value, Load):
-            return replace(
-                value,
-                index=tuple(substitute_expr(i, self._exprs) for i in value.index),
-                indirect=tuple(replace(i, value=self.apply(i.value)) for i in value.indirect),
-            )
         if isinstance(value, IndexValue):
             return replace(value, expr=substitute_expr(value.expr, self._exprs))
-        if isinstance(value, Call):
-            return replace(value, args=tuple(self.apply(arg) for arg in value.args))
-        if isinstance(value, Cast):
-            return replace(value, value=self.apply(value.value))
-        if isinstance(value, Masked):
-            return Masked(*(self.apply(p) for p in (value.condition, value.value, value.other)))
-        assert isinstance(value, Const | Accumulator)
-        return value
+        changed = map_children(value, self.apply)
+        if isinstance(changed, Load):
+            index = tuple(substitute_expr(i, self._exprs) for i in changed.index)
+            return replace(changed, index=index)
+        return changed

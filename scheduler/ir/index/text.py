@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
+from typing import Any
 
 import sympy
 
@@ -113,9 +114,13 @@ class TextParser(ExpressionParser):
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return _negate(self.read(node.operand, depth))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-            return sympy.Add(*self._terms(node, depth))
+            terms = self._chain(node, ast.Add | ast.Sub, depth)
+            return sympy.Add(*(_negate(e) if isinstance(op, ast.Sub) else e for op, e in terms))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            return _product(self._factors(node, depth))
+            factors = [factor for _, factor in self._chain(node, ast.Mult, depth)]
+            # A number times one sum was not expanded.
+            kept = len(factors) == 2 and factors[0].is_Integer and factors[1].is_Add
+            return sympy.Mul(*factors, evaluate=False) if kept else sympy.Mul(*factors)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod | ast.Pow):
             left, right = self.read(node.left, depth), self.read(node.right, depth)
             return self.call(type(node.op).__name__, [left, right])
@@ -129,30 +134,17 @@ class TextParser(ExpressionParser):
             raise self.syntax_error()
         return self.call(name, args)
 
-    def _terms(self, node: ast.expr, depth: int) -> list[Expr]:
-        """Return the terms of a chain of sums, without recursion, since sums may be long."""
-        terms: list[Expr] = []
-        while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-            term = self.read(node.right, depth)
-            terms.append(term if isinstance(node.op, ast.Add) else _negate(term))
+    def _chain(
+        self, node: ast.expr, operators: Any, depth: int
+    ) -> list[tuple[ast.operator | None, Expr]]:
+        """Return the operands of a chain of left-associative operators, each with the operator
+        before it. Without recursion, since sums may be long."""
+        operands: list[tuple[ast.operator | None, Expr]] = []
+        while isinstance(node, ast.BinOp) and isinstance(node.op, operators):
+            operands.append((node.op, self.read(node.right, depth)))
             node = node.left
-        terms.append(self.read(node, depth))
-        return terms[::-1]
-
-    def _factors(self, node: ast.expr, depth: int) -> list[Expr]:
-        factors: list[Expr] = []
-        while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            factors.append(self.read(node.right, depth))
-            node = node.left
-        factors.append(self.read(node, depth))
-        return factors[::-1]
-
-
-def _product(factors: list[Expr]) -> Expr:
-    """Return the product; a number times one sum is not expanded."""
-    if len(factors) == 2 and factors[0].is_Integer and factors[1].is_Add:
-        return sympy.Mul(*factors, evaluate=False)
-    return sympy.Mul(*factors)
+        operands.append((None, self.read(node, depth)))
+        return operands[::-1]
 
 
 def _negate(value: Expr) -> Expr:

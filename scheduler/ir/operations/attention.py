@@ -15,8 +15,8 @@ from scheduler.ir.operations.base import (
     Axes,
     Axis,
     GroupKind,
+    MultiStoreOperation,
     OperandView,
-    Operation,
     Products,
     Store,
     numel,
@@ -25,7 +25,7 @@ from scheduler.ir.values import Value
 
 
 @dataclass(frozen=True)
-class Attention(Operation):
+class Attention(MultiStoreOperation):
     """softmax(capped(scale * q k^T) + mask) v with an online softmax: a template node.
 
     ``q`` is a tree over (batch, row, depth), ``k`` over (batch, column, depth), ``v`` over
@@ -93,13 +93,6 @@ class Attention(Operation):
             )
             for scope in self.operands
         )
-
-    @property
-    def results(self) -> tuple[Store, ...]:
-        return self.stores
-
-    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        return replace(self, stores=tuple(stores), nodes=nodes)
 
     def with_operands(self, values: Sequence[Value]) -> Self:
         if self.mask is None:

@@ -266,6 +266,33 @@ class Operation(ABC):
         return self.with_results(stores, joined(self.nodes))
 
 
+class SingleStoreOperation(Operation):
+    """An operation with one store; a frozen dataclass."""
+
+    store: Store
+
+    @property
+    def results(self) -> tuple[Store, ...]:
+        return (self.store,)
+
+    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
+        (store,) = stores
+        return replace(self, store=store, nodes=nodes)  # type: ignore[type-var]
+
+
+class MultiStoreOperation(Operation):
+    """An operation with any number of stores over the same points; a frozen dataclass."""
+
+    stores: tuple[Store, ...]
+
+    @property
+    def results(self) -> tuple[Store, ...]:
+        return self.stores
+
+    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
+        return replace(self, stores=tuple(stores), nodes=nodes)  # type: ignore[type-var]
+
+
 def numel(axes: Sequence[Axis]) -> Expr:
     """Return the number of points of loops, as a product that is not simplified."""
     return sympy.Mul(*(axis.size for axis in axes))

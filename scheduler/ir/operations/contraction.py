@@ -10,8 +10,8 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.operations.base import (
     Axes,
     GroupKind,
+    MultiStoreOperation,
     OperandView,
-    Operation,
     Products,
     Store,
     numel,
@@ -20,7 +20,7 @@ from scheduler.ir.values import Value
 
 
 @dataclass(frozen=True)
-class Contraction(Operation):
+class Contraction(MultiStoreOperation):
     """A matrix multiplication in general form: a template node (gemm, convolution).
 
     out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], accumulated in f32 (f64 for
@@ -69,13 +69,6 @@ class Contraction(Operation):
             OperandView((*self.batch, *self.m, *self.k), self.a),
             OperandView((*self.batch, *self.k, *self.n), self.b),
         )
-
-    @property
-    def results(self) -> tuple[Store, ...]:
-        return self.stores
-
-    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        return replace(self, stores=tuple(stores), nodes=nodes)
 
     def with_operands(self, values: Sequence[Value]) -> Self:
         a, b = values

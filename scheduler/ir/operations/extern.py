@@ -1,4 +1,4 @@
-"""The operation of a graph node without a kernel."""
+"""Operations without a kernel: they read and write whole buffers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from scheduler.ir.operations.base import GroupKind, OperandView
-from scheduler.ir.operations.whole_buffer import WholeBufferOperation
+from scheduler.ir.operations.base import Axes, GroupKind, OperandView, Operation, Store
 from scheduler.ir.values import Value
+
+
+class WholeBufferOperation(Operation):
+    """An operation without loops and stores; a frozen dataclass with ``name`` and ``nodes``."""
+
+    @property
+    def nest(self) -> tuple[Axes, Axes]:
+        return (), ()
+
+    @property
+    def points(self) -> Axes:
+        return ()
+
+    @property
+    def loops(self) -> Axes:
+        return ()
+
+    @property
+    def results(self) -> tuple[Store, ...]:
+        return ()
+
+    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
+        if stores:
+            raise ValueError(f"{self.name} has no stores")
+        return replace(self, nodes=nodes)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)

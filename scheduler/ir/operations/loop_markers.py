@@ -17,7 +17,7 @@ from typing import Self
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import unbacked_sizes
 from scheduler.ir.operations.base import GroupKind, OperandView, Operation, size_buffer_name
-from scheduler.ir.operations.whole_buffer import WholeBufferOperation
+from scheduler.ir.operations.extern import WholeBufferOperation
 from scheduler.ir.values import Value
 
 #: Suffix of the name of a loop's end, after the name of its begin.

@@ -9,7 +9,15 @@ from typing import Self
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations.base import Axes, Axis, GroupKind, OperandView, Operation, Store, numel
+from scheduler.ir.operations.base import (
+    Axes,
+    Axis,
+    GroupKind,
+    OperandView,
+    SingleStoreOperation,
+    Store,
+    numel,
+)
 from scheduler.ir.values import Value
 
 
@@ -27,16 +35,8 @@ class ReductionKind(StrEnum):
     LOGSUMEXP = "logsumexp"  # scans only
 
 
-class _OneStore(Operation):
-    store: Store
-
-    @property
-    def results(self) -> tuple[Store, ...]:
-        return (self.store,)
-
-
 @dataclass(frozen=True)
-class Pointwise(_OneStore):
+class Pointwise(SingleStoreOperation):
     """One store at each point of ``axes``."""
 
     name: str
@@ -64,16 +64,12 @@ class Pointwise(_OneStore):
     def operands(self) -> tuple[OperandView, ...]:
         return ()
 
-    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        (store,) = stores
-        return replace(self, store=store, nodes=nodes)
-
     def with_operands(self, values: Sequence[Value]) -> Self:
         () = values
         return self
 
 
-class _Accumulating(_OneStore):
+class _Accumulating(SingleStoreOperation):
     """Combines ``value`` along the inner loops of its nest; ``store.value`` contains the
     ``Accumulator``."""
 
@@ -88,6 +84,10 @@ class _Accumulating(_OneStore):
     @property
     def operands(self) -> tuple[OperandView, ...]:
         return (OperandView(self.loops, self.value),)
+
+    def with_operands(self, values: Sequence[Value]) -> Self:
+        (value,) = values
+        return replace(self, value=value)  # type: ignore[type-var]
 
     @property
     def accumulation_length(self) -> Expr:
@@ -128,14 +128,6 @@ class Reduction(_Accumulating):
     def points(self) -> Axes:
         return self.axes
 
-    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        (store,) = stores
-        return replace(self, store=store, nodes=nodes)
-
-    def with_operands(self, values: Sequence[Value]) -> Self:
-        (value,) = values
-        return replace(self, value=value)
-
 
 @dataclass(frozen=True)
 class Scan(_Accumulating):
@@ -162,11 +154,3 @@ class Scan(_Accumulating):
     @property
     def points(self) -> Axes:
         return self.loops
-
-    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        (store,) = stores
-        return replace(self, store=store, nodes=nodes)
-
-    def with_operands(self, values: Sequence[Value]) -> Self:
-        (value,) = values
-        return replace(self, value=value)

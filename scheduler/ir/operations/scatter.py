@@ -10,7 +10,14 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations.base import Axes, GroupKind, OperandView, Operation, Store, numel
+from scheduler.ir.operations.base import (
+    Axes,
+    GroupKind,
+    OperandView,
+    SingleStoreOperation,
+    Store,
+    numel,
+)
 from scheduler.ir.operations.loops import ReductionKind
 from scheduler.ir.values import Indirect, Load, Value
 
@@ -21,8 +28,9 @@ COMBINES = (ReductionKind.SUM, ReductionKind.PROD, ReductionKind.MAX, ReductionK
 
 
 @dataclass(frozen=True)
-class Scatter(Operation):
-    """``store`` over ``axes``, then ``value`` at each point of ``sources`` combined into it.
+class Scatter(SingleStoreOperation):
+    """``store`` of initial values over ``axes``, then ``value`` at each point of ``sources``
+    combined into it.
 
     The value is combined into ``index`` of the buffer that ``store`` fills, one expression for each
     dimension, over ``sources`` and the symbols of ``indirect``, whose values are clamped to their
@@ -68,11 +76,6 @@ class Scatter(Operation):
         return tuple(OperandView(self.sources, tree) for tree in trees)
 
     @property
-    def results(self) -> tuple[Store, ...]:
-        """The store of the initial value."""
-        return (self.store,)
-
-    @property
     def places(self) -> tuple[Indirect, ...]:
         return self.indirect
 
@@ -80,10 +83,6 @@ class Scatter(Operation):
     def target(self) -> Load:
         """The element that a source is combined into."""
         return Load(self.store.buffer, self.index, self.value.dtype.compute_dtype, self.indirect)
-
-    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        (store,) = stores
-        return replace(self, store=store, nodes=nodes)
 
     def with_operands(self, values: Sequence[Value]) -> Self:
         value, condition, *places = values
@@ -109,7 +108,7 @@ class Scatter(Operation):
             return f"combines by {self.kind}"
         if self.condition.dtype is not DType.BOOL:
             return f"has a condition of type {self.condition.dtype.label}"
-        held = self.value.dtype.compute_dtype
-        if held is self.store.value.dtype.compute_dtype and held in ATOMIC:
+        dtype = self.value.dtype.compute_dtype
+        if dtype is self.store.value.dtype.compute_dtype and dtype in ATOMIC:
             return ""
         return f"combines {self.value.dtype.label} into {self.store.value.dtype.label}"

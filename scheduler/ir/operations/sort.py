@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from scheduler.ir.operations.base import Axes, Axis, GroupKind, OperandView, Operation, Store
+from scheduler.ir.operations.base import (
+    Axes,
+    Axis,
+    GroupKind,
+    MultiStoreOperation,
+    OperandView,
+    Store,
+)
 from scheduler.ir.values import Value
 
 
 @dataclass(frozen=True)
-class Sort(Operation):
+class Sort(MultiStoreOperation):
     """The rows of ``key`` along ``axis``, ascending or descending; the first ``place.size`` of
     each are stored.
 
@@ -53,15 +60,8 @@ class Sort(Operation):
         return (OperandView((*self.axes, self.axis), self.key),)
 
     @property
-    def results(self) -> tuple[Store, ...]:
-        return self.stores
-
-    @property
     def rounds_reads(self) -> bool:
         return True  # keys that are equal in the tensor's own type keep their order
-
-    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        return replace(self, stores=tuple(stores), nodes=nodes)
 
     def with_operands(self, values: Sequence[Value]) -> Self:
         (key,) = values

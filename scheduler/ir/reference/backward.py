@@ -12,30 +12,40 @@ from scheduler.ir.numerics import erf, sigmoid
 from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError
 
 
-def _slope_rule(name: str, slope: Callable[[Array], Any]) -> Rule:
-    """Return the gradient times the slope at the argument of that name."""
-    return lambda a: a["grad_output"] * slope(np.asarray(a[name], np.float64))
+def _slope(name: str) -> Callable[[Callable[[Array], Any]], Rule]:
+    """Make the rule of a gradient from the function's slope at the argument of that name."""
+
+    def decorate(slope: Callable[[Array], Any]) -> Rule:
+        return lambda a: a["grad_output"] * slope(np.asarray(a[name], np.float64))
+
+    return decorate
 
 
-def _silu_slope(x: Array) -> Array:
+@_slope("output")
+def sigmoid_backward(y: Array) -> Any:
+    return y * (1 - y)
+
+
+@_slope("output")
+def tanh_backward(y: Array) -> Any:
+    return 1 - y * y
+
+
+@_slope("self")
+def silu_backward(x: Array) -> Array:
     s = sigmoid(x)
     return np.asarray(s * (1 + x * (1 - s)))
 
 
-def _mish_slope(x: Array) -> Array:
+@_slope("self")
+def mish_backward(x: Array) -> Array:
     t = np.tanh(np.logaddexp(0, x))
     return np.asarray(t + x * sigmoid(x) * (1 - t * t))
 
 
-def _hard_swish_slope(x: Array) -> Array:
+@_slope("self")
+def hardswish_backward(x: Array) -> Array:
     return np.where(x <= -3, 0, np.where(x < 3, x / 3 + 0.5, 1))
-
-
-sigmoid_backward = _slope_rule("output", lambda y: y * (1 - y))
-tanh_backward = _slope_rule("output", lambda y: 1 - y * y)
-silu_backward = _slope_rule("self", _silu_slope)
-mish_backward = _slope_rule("self", _mish_slope)
-hardswish_backward = _slope_rule("self", _hard_swish_slope)
 
 
 def _masked_gradient(a: Args, kept: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.ir.reference.normalization import log_softmax
 from scheduler.ir.reference.reductions import norm as vector_norm
 from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError, as_float
 
@@ -40,41 +41,42 @@ def l1(a: Args) -> Any:
     return _reduce(np.abs(_minus(a["self"], a["target"])), a)
 
 
-def _smooth_l1(x: Array, y: Array, a: Args) -> Any:
+@pair_loss
+def smooth_l1(x: Array, y: Array, a: Args) -> Any:
     d, beta = np.abs(x - y), a["beta"]
     return np.where(d < beta, 0.5 * d * d / (beta or 1.0), d - 0.5 * beta)
 
 
-def _huber(x: Array, y: Array, a: Args) -> Any:
+@pair_loss
+def huber(x: Array, y: Array, a: Args) -> Any:
     d, delta = np.abs(x - y), a["delta"]
     return np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
 
 
-def _binary_cross_entropy(x: Array, y: Array, a: Args) -> Any:
+@pair_loss
+def binary_cross_entropy(x: Array, y: Array, a: Args) -> Any:
     loss = (y - 1) * np.maximum(np.log1p(-x), -100) - y * np.maximum(np.log(x), -100)
     return loss if a["weight"] is None else loss * a["weight"]
 
 
-def _with_logits(x: Array, y: Array, a: Args) -> Any:
+@pair_loss
+def with_logits(x: Array, y: Array, a: Args) -> Any:
     factor = 1 if a["pos_weight"] is None else 1 + (a["pos_weight"] - 1) * y
     loss = (1 - y) * x + factor * np.logaddexp(0, -x)
     return loss if a["weight"] is None else loss * a["weight"]
 
 
-def _kl_div(x: Array, y: Array, a: Args) -> Any:
+@pair_loss
+def kl_div(x: Array, y: Array, a: Args) -> Any:
     if a["log_target"]:
         return np.exp(y) * (y - x)
     return np.where(y == 0, 0.0, y * np.log(y)) - y * x
 
 
-def _hinge_embedding(x: Array, y: Array, a: Args) -> Any:
+@pair_loss
+def hinge_embedding(x: Array, y: Array, a: Args) -> Any:
     away = np.maximum(a["margin"] - x, 0)
     return np.where(y != 1, away, 0.0) + np.where(y != -1, x, 0.0)
-
-
-smooth_l1, huber = pair_loss(_smooth_l1), pair_loss(_huber)
-binary_cross_entropy, with_logits = pair_loss(_binary_cross_entropy), pair_loss(_with_logits)
-kl_div, hinge_embedding = pair_loss(_kl_div), pair_loss(_hinge_embedding)
 
 
 def poisson_nll(a: Args) -> Any:
@@ -126,11 +128,6 @@ def multilabel_margin(a: Args) -> Any:
 # Classes.
 
 
-def _log_softmax(x: Array, axis: int) -> Array:
-    shifted = x - x.max(axis=axis, keepdims=True, initial=-np.inf)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True)))
-
-
 def _class_loss(scores: Array, a: Args, smoothing: float = 0.0) -> tuple[Any, Any]:
     """Return the loss and the sum of the weights."""
     last = np.moveaxis(scores, 1 if scores.ndim > 1 else 0, -1)
@@ -165,7 +162,7 @@ def nll_loss(a: Args) -> Any:
 def cross_entropy(a: Args) -> Any:
     x = as_float(a["self"])
     axis = 1 if x.ndim > 1 else 0
-    scores, smoothing = _log_softmax(x, axis), a["label_smoothing"]
+    scores, smoothing = log_softmax({"self": x, "dim": axis}), a["label_smoothing"]
     if not np.issubdtype(a["target"].dtype, np.floating):
         return _class_loss(scores, a, smoothing)[0]
     classes = x.shape[axis]
@@ -231,14 +228,14 @@ def pairwise_distance(a: Args) -> Any:
 def cosine_similarity(a: Args) -> Any:
     x, y = np.broadcast_arrays(as_float(a["x1"]), as_float(a["x2"]))
     dim, eps = a["dim"] if x.ndim else None, a["eps"]
-    lengths = [np.maximum(_norm(one, 2, dim, True), eps) for one in (x, y)]
+    lengths = [np.maximum(_norm(vectors, 2, dim, True), eps) for vectors in (x, y)]
     return np.asarray((x / lengths[0] * (y / lengths[1])).sum(axis=dim))
 
 
 def cosine_embedding(a: Args) -> Any:
     x, y = np.broadcast_arrays(as_float(a["input1"]), as_float(a["input2"]))
     axis = np.ndim(a["target"])
-    lengths = [(one * one).sum(axis=axis) + 1e-12 for one in (x, y)]
+    lengths = [(vectors * vectors).sum(axis=axis) + 1e-12 for vectors in (x, y)]
     cosine = (x * y).sum(axis=axis) / np.sqrt(lengths[0] * lengths[1])
     losses = np.where(a["target"] == 1, 1 - cosine, 0.0)
     losses = losses + np.where(a["target"] == -1, np.maximum(cosine - a["margin"], 0), 0.0)

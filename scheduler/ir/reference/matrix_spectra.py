@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,13 +83,12 @@ def _cutoff(a: Args, values: Array, shape: Sequence[int]) -> Array:
     return np.asarray(np.maximum(least, np.asarray(rtol) * largest))
 
 
-def _moduli(given: Array, hermitian: bool) -> Array:
-    return np.abs(NUMPY.eigvalsh(given)) if hermitian else _singular_values(given)
-
-
 def matrix_rank(a: Args) -> Result:
     given = to_double(a["input"] if "input" in a else a["self"])
-    values = call_lapack(lambda: _moduli(given, a["hermitian"]))
+    if a["hermitian"]:
+        values = np.abs(call_lapack(lambda: NUMPY.eigvalsh(given)))
+    else:
+        values = _singular_values(given)
     cutoff = np.asarray(a["tol"]) if "tol" in a else _cutoff(a, values, given.shape[-2:])
     return np.sum(values > cutoff[..., None], axis=-1)
 
@@ -120,16 +120,13 @@ def condition(a: Args) -> Result:
     return NUMPY.cond(given, order)
 
 
-def _greatest(values: Array, axis: int) -> Array:
-    return np.asarray(values.max(axis=axis, initial=0.0))
-
-
 def _norm(given: Array, order: Any, dims: tuple[int, int], keepdim: bool) -> Array:
     moved = np.moveaxis(given, dims, (-2, -1))
     if order == "nuc" or order in (2, -2):
         values = _singular_values(moved)
-        pick: Any = {"nuc": np.sum, 2: _greatest, -2: np.min}[order]
-        made = np.asarray(pick(values, axis=-1))
+        greatest = partial(np.max, initial=0.0)
+        reduce: Any = {"nuc": np.sum, 2: greatest, -2: np.min}[order]
+        made = np.asarray(reduce(values, axis=-1))
     elif order in (None, "fro"):
         made = np.sqrt(np.sum(np.abs(moved) ** 2, axis=(-2, -1)))
     else:

@@ -53,50 +53,54 @@ def _blocks(shape: tuple[int, ...], extent: tuple[int, ...]) -> tuple[list[int],
         raise UnsupportedUseError(
             f"blocks of {len(extent)} dimensions do not fit a tensor of {len(shape)} dimensions"
         )
-    whole: list[int] = []
-    each: list[int] = []
-    for size, given in zip(shape, extent, strict=True):
-        part = size if given == -1 else given
+    split: list[int] = []
+    block_counts: list[int] = []
+    for size, requested in zip(shape, extent, strict=True):
+        part = size if requested == -1 else requested
         if part < 1 or size % part:
             raise UnsupportedUseError(f"blocks of {part} do not divide a dimension of {size}")
-        whole += [size // part, part]
-        each += [size // part, 1]
-    return whole, each
+        split += [size // part, part]
+        block_counts += [size // part, 1]
+    return split, block_counts
 
 
-def _single(parameter: Any, each: list[int]) -> Any:
+def _single(parameter: Any, block_counts: list[int]) -> Any:
     array = np.asarray(parameter, np.float32)
-    return array.reshape(()) if array.size == 1 else array.reshape(each)
+    return array.reshape(()) if array.size == 1 else array.reshape(block_counts)
 
 
 def _limits(dtype: DType, low: Any, high: Any) -> tuple[Any, Any]:
     if dtype.is_float:
-        own = -dtype.largest, dtype.largest
+        limits = -dtype.largest, dtype.largest
     else:
         info = np.iinfo(dtype.numpy)
-        own = int(info.min), int(info.max)
-    return own[0] if low is None else low, own[1] if high is None else high
+        limits = int(info.min), int(info.max)
+    return limits[0] if low is None else low, limits[1] if high is None else high
 
 
 def _quantized(
     x: Array, extent: tuple[int, ...], scale: Any, zero: Any, dtype: DType, low: Any, high: Any
 ) -> Array:
-    whole, each = _blocks(x.shape, extent)
-    steps = np.asarray(x, np.float32).reshape(whole) * (np.float32(1) / _single(scale, each))
+    split, block_counts = _blocks(x.shape, extent)
+    steps = np.asarray(x, np.float32).reshape(split) * (
+        np.float32(1) / _single(scale, block_counts)
+    )
     made = np.round(steps)
     if zero is not None:
-        made = made + _single(zero, each)
+        made = made + _single(zero, block_counts)
     made = np.clip(made, *_limits(dtype, low, high)).reshape(x.shape)
     return round_to_dtype(made, dtype) if dtype.is_float else to_integer(made, dtype.numpy)
 
 
 def _dequantized(x: Array, extent: tuple[int, ...], scale: Any, zero: Any) -> Array:
-    whole, each = _blocks(x.shape, extent)
-    made = x.astype(np.float64).reshape(whole)
+    split, block_counts = _blocks(x.shape, extent)
+    made = x.astype(np.float64).reshape(split)
     if zero is not None:
-        made = made - _single(zero, each)
-    by = np.asarray(scale, np.float64)
-    return np.asarray(made * (by if by.size == 1 else by.reshape(each))).reshape(x.shape)
+        made = made - _single(zero, block_counts)
+    factor = np.asarray(scale, np.float64)
+    return np.asarray(
+        made * (factor if factor.size == 1 else factor.reshape(block_counts))
+    ).reshape(x.shape)
 
 
 def quantize_affine(a: Args) -> Array:
@@ -146,11 +150,11 @@ def per_channel_group(*, quantize: bool) -> Rule:
 
 def choose_qparams_affine(a: Args) -> tuple[Array, Array]:
     x, extent, dtype = np.asarray(a["input"], np.float32), a["block_size"], a["target_dtype"]
-    whole, _ = _blocks(x.shape, extent)
+    split, _ = _blocks(x.shape, extent)
     low, high = _limits(dtype, a["quant_min"], a["quant_max"])
-    inside = tuple(range(1, len(whole), 2))
-    below = np.minimum(x.reshape(whole).min(axis=inside), np.float32(0))
-    above = np.maximum(x.reshape(whole).max(axis=inside), np.float32(0))
+    inside = tuple(range(1, len(split), 2))
+    below = np.minimum(x.reshape(split).min(axis=inside), np.float32(0))
+    above = np.maximum(x.reshape(split).max(axis=inside), np.float32(0))
     scale, zero = _scale_and_zero_point(a["mapping_type"], below, above, float(low), float(high))
     tiny = a["eps"]
     if tiny is None:
@@ -158,11 +162,13 @@ def choose_qparams_affine(a: Args) -> tuple[Array, Array]:
     scale = np.maximum(scale, np.float32(tiny))
     if a["mapping_type"] == "ASYMMETRIC":
         zero = np.clip(np.float32(low) - np.round(below / scale), low, high)
-        kept = a["zero_point_dtype"]
-        zero = zero.astype(np.int32) if kept is None else np.asarray(convert(zero, kept))
+        dtype = a["zero_point_dtype"]
+        zero = zero.astype(np.int32) if dtype is None else np.asarray(convert(zero, dtype))
     elif a["zero_point_dtype"] is not None:
         zero = np.asarray(convert(zero, a["zero_point_dtype"]))
-    shape = _block_shape(x.shape, extent, keep=bool(a["keepdim"]))
+    # A dimension of one block is omitted unless ``keepdim``.
+    pairs = zip(split[::2], split[1::2], strict=True)
+    shape = [count for count, part in pairs if a["keepdim"] or part == 1 or count != 1]
     return scale.astype(np.float64).reshape(shape), zero.reshape(shape)
 
 
@@ -177,16 +183,6 @@ def _scale_and_zero_point(
     if mapping == "SYMMETRIC_NO_CLIPPING_ERR":
         return np.maximum(below / np.float32(low), above / np.float32(high)), middle
     raise UnsupportedUseError(f"a mapping of kind {mapping!r} is not supported")
-
-
-def _block_shape(shape: tuple[int, ...], extent: tuple[int, ...], *, keep: bool) -> list[int]:
-    """Shape of one value per block: a dimension of one block is omitted unless ``keep``."""
-    made = []
-    for size, given in zip(shape, extent, strict=True):
-        part = size if given == -1 else given
-        if keep or part == 1 or part != size:
-            made.append(size // part)
-    return made
 
 
 def int_mm(a: Args) -> Any:

@@ -295,18 +295,15 @@ def philox_rand(a: Args) -> Any:
     nothing = np.zeros(count, np.uint64)
     counters = np.stack([low, high, thread.astype(np.uint64), nothing], axis=-1)
     words = philox(counters, (seed % 2**32, seed // 2**32))
-    made = _doubles(words, number) if dtype is DType.F64 else _singles(words, number, dtype)
+    if dtype is DType.F64:
+        first, second = (
+            np.take_along_axis(words, 2 * number[:, None] + at, 1)[:, 0] for at in (0, 1)
+        )
+        joined = first ^ (second << np.uint64(21))
+        made = joined.astype(np.float64) * 2.0**-53 + 2.0**-54
+    else:
+        word = np.take_along_axis(words, number[:, None], 1)[:, 0].astype(np.float32)
+        exact = word.astype(np.float64) * 2.0**-32 + 2.0**-33
+        made = round_to_dtype(round_to_dtype(exact, DType.F32), dtype)
     consumed = 4 * ((count - 1) // (4 * threads) + 1)
     return np.where(made == 1, 0.0, made).reshape(shape), np.int64(consumed)
-
-
-def _singles(words: Array, number: Array, dtype: DType) -> Array:
-    word = np.take_along_axis(words, number[:, None], 1)[:, 0].astype(np.float32)
-    exact = word.astype(np.float64) * 2.0**-32 + 2.0**-33
-    return round_to_dtype(round_to_dtype(exact, DType.F32), dtype)
-
-
-def _doubles(words: Array, number: Array) -> Array:
-    first, second = (np.take_along_axis(words, 2 * number[:, None] + at, 1)[:, 0] for at in (0, 1))
-    whole = first ^ (second << np.uint64(21))
-    return np.asarray(whole.astype(np.float64) * 2.0**-53 + 2.0**-54)

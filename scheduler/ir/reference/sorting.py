@@ -56,15 +56,11 @@ def _take_place(
     return tuple(part if keepdim else part.squeeze(dim) for part in parts)
 
 
-def _ones(x: Array, dim: int, value: int) -> Array:
-    """Return the same position for each row."""
-    return np.full([1 if d == dim % x.ndim else n for d, n in enumerate(x.shape)], value)
-
-
 def kthvalue(a: Args) -> tuple[Array, ...]:
     x, dim = a["self"], a["dim"]
     found = _stable_sort(x, dim, False)
-    place = _ones(x, dim, a["k"] - 1) if x.ndim else None
+    shape = [1 if d == dim % x.ndim else n for d, n in enumerate(x.shape)]
+    place = np.full(shape, a["k"] - 1)
     return _take_place(found, dim, place, a["keepdim"])
 
 
@@ -83,16 +79,12 @@ def median(*, ignores_nan: bool) -> Rule:
     return rule
 
 
-def _is_nan(x: Array) -> Array:
-    return np.asarray(np.isnan(x) if is_float(x) else np.zeros(x.shape, bool))
-
-
 def _middle(x: Array, dim: int, keepdim: bool, ignores_nan: bool) -> tuple[Array, ...]:
     found = _stable_sort(x, dim, False)
     if x.ndim == 0:
         return found
     length = x.shape[dim]
-    nans = np.count_nonzero(_is_nan(x), axis=dim, keepdims=True)
+    nans = np.count_nonzero(np.isnan(x), axis=dim, keepdims=True)
     if ignores_nan:
         place = np.maximum(length - nans - 1, 0) // 2
     else:
@@ -199,22 +191,6 @@ def unique(*, consecutive: bool) -> Rule:
     return rule
 
 
-def _search(sequence: Array, value: Array, right: bool) -> Array:
-    """Bisection as in torch: elements not known to come after count as before."""
-    common = np.result_type(sequence, value)
-    rows = np.broadcast_to(sequence, (*value.shape[:-1], sequence.shape[-1])).astype(common)
-    value = value.astype(common)
-    low = np.zeros(value.shape, np.int64)
-    high = np.full(value.shape, sequence.shape[-1], np.int64)
-    while (low < high).any():
-        half = low + (high - low) // 2
-        found = np.take_along_axis(rows, np.minimum(half, rows.shape[-1] - 1), -1)
-        after = found > value if right else found >= value
-        open_ = low < high
-        low, high = np.where(open_ & ~after, half + 1, low), np.where(open_ & after, half, high)
-    return low
-
-
 def searchsorted(a: Args) -> Array:
     sequence, value = a["sorted_sequence"], np.asarray(a["self"])
     if a["sorter"] is not None:
@@ -228,12 +204,22 @@ def bucketize(a: Args) -> Array:
 
 
 def _places(sequence: Array, value: Array, right: bool, a: Args) -> Array:
+    """Bisection as in torch: elements not known to come after count as before."""
     wide = value.reshape(1) if value.ndim == 0 else value
-    found = _search(sequence, wide, right).reshape(value.shape)
-    return found.astype(np.int32 if a["out_int32"] else np.int64)
+    common = np.result_type(sequence, wide)
+    rows = np.broadcast_to(sequence, (*wide.shape[:-1], sequence.shape[-1])).astype(common)
+    wide = wide.astype(common)
+    low, high = np.zeros(wide.shape, np.int64), np.full(wide.shape, sequence.shape[-1], np.int64)
+    while (low < high).any():
+        half = low + (high - low) // 2
+        found = np.take_along_axis(rows, np.minimum(half, rows.shape[-1] - 1), -1)
+        after = found > wide if right else found >= wide
+        open_ = low < high
+        low, high = np.where(open_ & ~after, half + 1, low), np.where(open_ & after, half, high)
+    return low.reshape(value.shape).astype(np.int32 if a["out_int32"] else np.int64)
 
 
 def isin(a: Args) -> Array:
-    own = a["elements"] if "elements" in a else a["element"]
-    others = a["test_elements"] if "test_elements" in a else a["test_element"]
-    return np.asarray(np.isin(own, others, invert=bool(a["invert"])))
+    x = a["elements"] if "elements" in a else a["element"]
+    tested = a["test_elements"] if "test_elements" in a else a["test_element"]
+    return np.asarray(np.isin(x, tested, invert=bool(a["invert"])))
