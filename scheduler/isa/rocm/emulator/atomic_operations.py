@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.isa.rocm.emulator.sources import bfloat16_bits
+from scheduler.isa.rocm.emulator.alu.rounding import bfloat16_bits
 
 Words = npt.NDArray[np.uint32]
 _32, _16 = np.uint64(32), np.uint32(16)
@@ -33,7 +33,11 @@ class AtomicOperation:
             fresh, expected = data[: self.words], data[self.words :]
             same = (old == expected).all(axis=0)
             return np.where(same, fresh, old)
-        return _split(self.compute(_joined(old, self.dtype), _joined(data, self.dtype)))
+        values = self.compute(_joined(old, self.dtype), _joined(data, self.dtype))
+        if self.words == 1:
+            return np.ascontiguousarray(values.view(np.uint32)[None])
+        number = values.view(np.uint64)
+        return np.stack([number.astype(np.uint32), (number >> _32).astype(np.uint32)])
 
 
 def _joined(words: Words, dtype: type[np.generic]) -> Any:
@@ -42,38 +46,22 @@ def _joined(words: Words, dtype: type[np.generic]) -> Any:
     return (words[1].astype(np.uint64) << _32 | words[0]).view(dtype)
 
 
-def _split(values: Any) -> Words:
-    if values.dtype.itemsize == 4:
-        return np.ascontiguousarray(values.view(np.uint32)[None])
-    number = values.view(np.uint64)
-    return np.stack([number.astype(np.uint32), (number >> _32).astype(np.uint32)])
-
-
-def _increment(old: Any, limit: Any) -> Any:
-    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
-
-
-def _decrement(old: Any, limit: Any) -> Any:
-    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
-
-
-def _halves(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Apply a function to two f16 in a word."""
-
-    def compute(old: Any, data: Any) -> Any:
-        pairs = [each.view(np.float16).reshape(-1, 2) for each in (old, data)]
-        return np.ascontiguousarray(function(*pairs)).view(np.uint32)[:, 0]
-
-    return compute
+def _add_f16(old: Any, data: Any) -> Any:
+    """Return the sums of two f16 in a word."""
+    return (old.view(np.float16) + data.view(np.float16)).view(np.uint32)
 
 
 def _add_bf16(old: Any, data: Any) -> Any:
-    """Return the sum of two bf16 in a word."""
+    """Return the sums of two bf16 in a word."""
     result = np.zeros_like(old)
     for shift in (np.uint32(0), _16):
         parts = [((each >> shift) << _16).view(np.float32) for each in (old, data)]
         result |= bfloat16_bits(parts[0] + parts[1]).astype(np.uint32) << shift
     return result
+
+
+def _subtract_clamped(old: Any, data: Any) -> Any:
+    return np.where(old < data, old.dtype.type(0), old - data)
 
 
 _INTEGERS: dict[str, tuple[bool, Callable[[Any, Any], Any]]] = {
@@ -88,14 +76,20 @@ _INTEGERS: dict[str, tuple[bool, Callable[[Any, Any], Any]]] = {
     "and": (False, np.bitwise_and),
     "or": (False, np.bitwise_or),
     "xor": (False, np.bitwise_xor),
-    "inc": (False, _increment),
-    "dec": (False, _decrement),
-    "csub": (False, lambda old, data: np.where(old < data, old.dtype.type(0), old - data)),
-    "sub_clamp": (False, lambda old, data: np.where(old < data, old.dtype.type(0), old - data)),
+    "inc": (
+        False,
+        lambda old, limit: np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1)),
+    ),
+    "dec": (
+        False,
+        lambda old, limit: np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1)),
+    ),
+    "csub": (False, _subtract_clamped),
+    "sub_clamp": (False, _subtract_clamped),
     "cond_sub": (False, lambda old, data: np.where(old >= data, old - data, old)),
 }
 _FLOATS: dict[str, AtomicOperation] = {
-    "pk_add_f16": AtomicOperation(1, np.uint32, _halves(np.add)),
+    "pk_add_f16": AtomicOperation(1, np.uint32, _add_f16),
     "pk_add_bf16": AtomicOperation(1, np.uint32, _add_bf16),
 }
 for _word, _dtype, _count in (("f32", np.float32, 1), ("f64", np.float64, 2)):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator.alu.row import Type
-from scheduler.isa.rocm.emulator.operands import Operand, Operands, RegisterFile
+from scheduler.isa.rocm.emulator.operands import Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import (
     UnreadableError,
     read_raw,
@@ -18,66 +18,52 @@ from scheduler.isa.rocm.emulator.sources import (
     row_of,
     write_result,
 )
-from scheduler.isa.rocm.emulator.state import Group, Value, collapse, map_waves
+from scheduler.isa.rocm.emulator.state import Group, collapse, map_waves
 
 Step = Callable[[Group], None]
 Make = Callable[[Operands, int], Step]
+Pattern = Callable[[Any], Any]
+"""Returns the lane that each lane reads."""
 
 
-def _destination(operand: Operand) -> int:
-    if operand.file is not RegisterFile.SCALAR:
-        raise UnreadableError(operand.text)
-    return operand.index
+MAKERS: dict[str, Make] = {}
 
 
-def _read_first_lane(operands: Operands, accumulation: int) -> Step:
-    target, source = operands.operands[:2]
-    index = _destination(target)
-    bits = read_raw(source, 32, accumulation, Type.B32)
+def _makes(*names: str) -> Callable[[Make], Make]:
+    """Register the function that makes the steps of these instructions."""
 
-    def step(g: Group) -> None:
-        values = np.broadcast_to(bits(g), (g.count, g.lanes))
-        # without active lanes, lane 0
-        first = 0 if g.full else g.mask.argmax(axis=1)
-        found = values[np.arange(g.count), first]
-        g.s[index] = collapse(found.tolist())
+    def register(make: Make) -> Make:
+        MAKERS.update(dict.fromkeys(names, make))
+        return make
 
-    return step
+    return register
 
 
-def _lane(operand: Operand) -> Callable[[Group], Value]:
-    return read_scalar(operand, 32)
-
-
+@_makes("v_readfirstlane_b32", "v_readlane_b32")
 def _read_lane(operands: Operands, accumulation: int) -> Step:
-    target, source, lane = operands.operands[:3]
-    index = _destination(target)
+    """Without a lane's number, read the first active lane, or lane 0."""
+    target, source, *numbers = operands.operands
+    if target.file is not RegisterFile.SCALAR:
+        raise UnreadableError(target.text)
     bits = read_raw(source, 32, accumulation, Type.B32)
-    number = _lane(lane)
+    number = read_scalar(numbers[0], 32) if numbers else None
 
     def step(g: Group) -> None:
         values = np.broadcast_to(bits(g), (g.count, g.lanes))
-        at = number(g)
-        if isinstance(at, int):
-            found = values[:, at % g.lanes]
-        else:
-            found = values[np.arange(g.count), np.array(at) % g.lanes]
-        g.s[index] = collapse(found.tolist())
+        lane = g.mask.argmax(axis=1) if number is None else np.array(number(g)) % g.lanes
+        g.s[target.index] = collapse(values[np.arange(g.count), lane].tolist())
 
     return step
 
 
+@_makes("v_writelane_b32")
 def _write_lane(operands: Operands, accumulation: int) -> Step:
     target, source, lane = operands.operands[:3]
     row = row_of(target, accumulation)
-    value, number = read_scalar(source, 32), _lane(lane)
+    value, number = read_scalar(source, 32), read_scalar(lane, 32)
 
     def step(g: Group) -> None:
-        new, at = value(g), number(g)
-        if isinstance(at, int):
-            g.v[row][:, at % g.lanes] = new
-        else:
-            g.v[row][np.arange(g.count), np.array(at) % g.lanes] = new
+        g.v[row][np.arange(g.count), np.array(number(g)) % g.lanes] = value(g)
 
     return step
 
@@ -103,13 +89,14 @@ def _mbcnt(first: int) -> Make:
     return make
 
 
+@_makes("v_swap_b32")
 def _swap(operands: Operands, accumulation: int) -> Step:
-    one, other = (row_of(each, accumulation) for each in operands.operands[:2])
+    first, second = (row_of(each, accumulation) for each in operands.operands[:2])
 
     def step(g: Group) -> None:
-        kept = g.v[one].copy()
-        np.copyto(g.v[one], g.v[other], where=g.mask)
-        np.copyto(g.v[other], kept, where=g.mask)
+        old = g.v[first].copy()
+        np.copyto(g.v[first], g.v[second], where=g.mask)
+        np.copyto(g.v[second], old, where=g.mask)
 
     return step
 
@@ -119,14 +106,14 @@ def _permlane_swap(width: int) -> Make:
     register with the even rows of the second."""
 
     def make(operands: Operands, accumulation: int) -> Step:
-        one, other = (row_of(each, accumulation) for each in operands.operands[:2])
+        first, second = (row_of(each, accumulation) for each in operands.operands[:2])
 
         def step(g: Group) -> None:
             lane = np.arange(g.lanes)
             odd, even = lane[lane // width % 2 == 1], lane[lane // width % 2 == 0]
-            kept = g.v[one][:, odd]
-            g.v[one][:, odd] = g.v[other][:, even]
-            g.v[other][:, even] = kept
+            old = g.v[first][:, odd]
+            g.v[first][:, odd] = g.v[second][:, even]
+            g.v[second][:, even] = old
 
         return step
 
@@ -158,6 +145,7 @@ def _permlane16(crossing: bool) -> Make:
     return make
 
 
+@_makes("v_permlane64_b32")
 def _permlane64(operands: Operands, accumulation: int) -> Step:
     """v_permlane64: swap the two halves of the wave."""
     target, source = operands.operands[:2]
@@ -171,28 +159,23 @@ def _permlane64(operands: Operands, accumulation: int) -> Step:
     return step
 
 
+@_makes("v_pk_mov_b32")
 def _packed_move(operands: Operands, accumulation: int) -> Step:
     """v_pk_mov_b32: the low result from the first source, the high one from the second."""
-    target, first, second = operands.operands[:3]
-    select = (*operands.modifiers.get("op_sel", ()), 0, 0)[:2]
-    parts = [
-        read_raw(_pair_half(each, place), 32, accumulation, Type.B32)
-        for each, place in ((first, select[0]), (second, select[1]))
-    ]
+    target, *sources = operands.operands[:3]
+    reads = []
+    for source, half in zip(sources, (*operands.modifiers.get("op_sel", ()), 0, 0), strict=False):
+        is_pair = source.file is not RegisterFile.CONSTANT and source.count >= 2
+        operand = replace(source, index=source.index + half, count=1) if is_pair else source
+        reads.append(read_raw(operand, 32, accumulation, Type.B32))
     row = row_of(target, accumulation)
 
     def step(g: Group) -> None:
-        low, high = (np.array(each(g)) for each in parts)
+        low, high = (np.array(read(g)) for read in reads)
         np.copyto(g.v[row], low, where=g.mask)
         np.copyto(g.v[row + 1], high, where=g.mask)
 
     return step
-
-
-def _pair_half(operand: Operand, place: int) -> Operand:
-    if operand.file is RegisterFile.CONSTANT or operand.count < 2:
-        return operand
-    return replace(operand, index=operand.index + place, count=1)
 
 
 # -- through LDS's crossbar, without LDS ----------------------------------------------------------
@@ -203,6 +186,7 @@ def _addresses(g: Group, row: int, offset: int) -> Any:
     return (address >> np.uint32(2)) % np.uint32(g.lanes)
 
 
+@_makes("ds_bpermute_b32")
 def _bpermute(operands: Operands, accumulation: int) -> Step:
     """ds_bpermute: each lane reads the lane that its byte address selects; inactive lanes give
     zeros."""
@@ -219,6 +203,7 @@ def _bpermute(operands: Operands, accumulation: int) -> Step:
     return step
 
 
+@_makes("ds_permute_b32")
 def _permute(operands: Operands, accumulation: int) -> Step:
     """ds_permute: each lane sends its value to a lane; lanes that receive none get zeros."""
     target, address, data = operands.operands[:3]
@@ -236,82 +221,68 @@ def _permute(operands: Operands, accumulation: int) -> Step:
     return step
 
 
+@_makes("ds_swizzle_b32")
 def _swizzle(operands: Operands, accumulation: int) -> Step:
     """ds_swizzle: a pattern within groups of 32 lanes (and, or, xor), or within four."""
     target, data = operands.operands[:2]
     row = row_of(data, accumulation)
-    pattern = _pattern(operands)
+    named = next((word for word in operands.words if word.startswith("offset:swizzle")), "")
+    try:
+        pattern = _named_pattern(named) if named else _numeric_pattern(operands.number("offset"))
+    except (ValueError, IndexError):
+        raise UnreadableError(named) from None
     store = write_result(target, Type.B32, accumulation, 0, False)
 
     def step(g: Group) -> None:
-        lane = np.arange(g.lanes)
-        chosen = pattern(lane)
         values = g.v[row] if g.full else np.where(g.mask, g.v[row], np.uint32(0))
-        store(g, values[:, chosen])
+        store(g, values[:, pattern(np.arange(g.lanes))])
 
     return step
 
 
-def _pattern(operands: Operands) -> Callable[[Any], Any]:
-    named = next((word for word in operands.words if word.startswith("offset:swizzle")), "")
-    if named:
-        return _named_pattern(named)
-    offset = operands.number("offset")
-    if offset & 0x8000 and offset < 0xC000:
-        return lambda lane: (lane & ~3) | (offset >> (2 * (lane & 3)) & 3)
+def _numeric_pattern(offset: int) -> Pattern:
     if offset >= 0xC000:  # rotation of 32 lanes
         by = offset >> 5 & 31
         sign = -1 if offset >> 10 & 1 else 1
         keep = offset & 31
         return lambda lane: (lane & ~31) | ((lane & keep) | ((lane + sign * by) & 31 & ~keep))
-    ands, ors, xors = offset & 31, offset >> 5 & 31, offset >> 10 & 31
-    return lambda lane: (lane & ~31) | ((((lane & 31) & ands) | ors) ^ xors)
+    if offset & 0x8000:
+        return lambda lane: (lane & ~3) | (offset >> (2 * (lane & 3)) & 3)
+    return _bit_pattern(offset & 31, offset >> 5 & 31, offset >> 10 & 31)
 
 
-def _named_pattern(text: str) -> Callable[[Any], Any]:
+def _named_pattern(text: str) -> Pattern:
     """Parse ``swizzle(MODE, …)`` as assemblers write it."""
-    inside = text.partition("(")[2].rstrip(")")
-    mode, *rest = [part.strip().strip('"') for part in inside.split(",")]
-    try:
-        if mode == "QUAD_PERM":
-            quad = np.array([int(each) for each in rest[:4]])
-            return lambda lane: (lane & ~3) | quad[lane & 3]
-        if mode == "BITMASK_PERM":
-            return _bit_pattern(rest[0])
-        size = int(rest[0])
-        if mode == "BROADCAST":
-            which = int(rest[1])
-            return lambda lane: (lane & ~(size - 1)) | which
-        if mode == "SWAP":
-            return lambda lane: lane ^ size
-        if mode == "REVERSE":
-            return lambda lane: lane ^ (size - 1)
-    except (ValueError, IndexError):
-        pass
-    raise UnreadableError(text)
+    mode, *arguments = [part.strip(' "') for part in text.partition("(")[2].strip(")").split(",")]
+    if mode == "BITMASK_PERM":
+        ands, ors, xors = (
+            int("".join("1" if letter in ones else "0" for letter in arguments[0]), 2)
+            for ones in ("pi", "1", "i")
+        )
+        return _bit_pattern(ands, ors, xors)
+    numbers = [int(argument) for argument in arguments]
+    if mode == "QUAD_PERM":
+        quad = np.array(numbers[:4])
+        return lambda lane: (lane & ~3) | quad[lane & 3]
+    size = numbers[0]
+    if mode == "BROADCAST":
+        first = numbers[1]
+        return lambda lane: (lane & ~(size - 1)) | first
+    if mode in ("SWAP", "REVERSE"):
+        mask = size if mode == "SWAP" else size - 1
+        return lambda lane: lane ^ mask
+    raise ValueError(mode)
 
 
-def _bit_pattern(text: str) -> Callable[[Any], Any]:
-    ands = int("".join("1" if each in "pi" else "0" for each in text), 2)
-    ors = int("".join("1" if each == "1" else "0" for each in text), 2)
-    xors = int("".join("1" if each == "i" else "0" for each in text), 2)
+def _bit_pattern(ands: int, ors: int, xors: int) -> Pattern:
     return lambda lane: (lane & ~31) | ((((lane & 31) & ands) | ors) ^ xors)
 
 
-MAKERS: dict[str, Make] = {
-    "v_readfirstlane_b32": _read_first_lane,
-    "v_readlane_b32": _read_lane,
-    "v_writelane_b32": _write_lane,
+MAKERS |= {
     "v_mbcnt_lo_u32_b32": _mbcnt(0),
     "v_mbcnt_hi_u32_b32": _mbcnt(32),
-    "v_swap_b32": _swap,
     "v_permlane16_swap_b32": _permlane_swap(16),
     "v_permlane32_swap_b32": _permlane_swap(32),
     "v_permlane16_b32": _permlane16(False),
     "v_permlanex16_b32": _permlane16(True),
-    "v_permlane64_b32": _permlane64,
-    "v_pk_mov_b32": _packed_move,
-    "ds_bpermute_b32": _bpermute,
-    "ds_permute_b32": _permute,
-    "ds_swizzle_b32": _swizzle,
 }

@@ -29,7 +29,7 @@ from scheduler.isa.rocm.emulator.control import Control, Ending, control_of
 from scheduler.isa.rocm.emulator.operands import EXEC, Operands, RegisterFile, parse
 from scheduler.isa.rocm.emulator.program import Program
 from scheduler.isa.rocm.emulator.scalar_rows import SCALAR_ROWS
-from scheduler.isa.rocm.emulator.sources import UnreadableError
+from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
 from scheduler.isa.rocm.emulator.state import Group
 from scheduler.isa.rocm.emulator.tables import block_rows, vector_rows
 from scheduler.isa.rocm.instruction_set.row import Effect
@@ -84,12 +84,7 @@ class DecodedProgram:
         self._instructions = function.instructions
         self._starts = set(function.labels.values())
         self._indexed = register_indexing.has_computed_index(self._instructions)
-        vector_count, accumulation_count = self._registers()
-        self.accumulation = vector_count
-        self.registers = vector_count + accumulation_count
-
-    def _registers(self) -> tuple[int, int]:
-        """Return how many vector registers of each kind the program names."""
+        # The highest vector registers of each kind that the program names.
         most = {"v": 0, "a": -1}
         for operands in {each.operands for each in self._instructions}:
             for match in _REGISTER.finditer(operands):
@@ -98,43 +93,41 @@ class DecodedProgram:
                     most[match[1]] = max(most[match[1]], last)
         if self._indexed:
             most["v"] = max(most["v"], _MAX_INDEXED)
-        return most["v"] + 5, most["a"] + 5  # a load may name only its first register
+        # A load may name only its first register.
+        self.accumulation = most["v"] + 5
+        self.registers = self.accumulation + most["a"] + 5
 
     def run_at(self, pc: int) -> StraightRun:
         """Return the run that begins at an instruction."""
-        run = self._runs.get(pc)
-        if run is None:
-            run = self._runs[pc] = self._make(pc)
-        return run
-
-    def _make(self, first: int) -> StraightRun:
+        if pc in self._runs:
+            return self._runs[pc]
+        at = pc
         steps: list[tuple[int, Step]] = []
-        at = first
-        while at < len(self._instructions):
+        control: Control | None = None
+        while at < len(self._instructions) and control is None:
             instruction = self._instructions[at]
             name = canonical_name(instruction.mnemonic)
             control = control_of(self.program.function, instruction, name)
+            if control is not None and control.ending is Ending.CUT:
+                self._unknown[at] = instruction.mnemonic
+            if control is None and find_opcode(name).row.effect is not Effect.NOTHING:
+                if at not in self._steps:
+                    self._steps[at] = self._decode(at, instruction, name)
+                steps.append((at, self._steps[at]))
             at += 1
-            if control is not None:
-                if control.ending is Ending.CUT:
-                    self._unknown[at - 1] = instruction.mnemonic
-                return self._run(first, at, steps, control)
-            if find_opcode(name).row.effect is not Effect.NOTHING:
-                if at - 1 not in self._steps:
-                    self._steps[at - 1] = self._decode(at - 1, instruction, name)
-                steps.append((at - 1, self._steps[at - 1]))
             if at in self._starts or _writes_exec(instruction):
                 break
-        ending = Ending.FALLS if at < len(self._instructions) else Ending.ENDS
-        return self._run(first, at, steps, Control(ending, at))
-
-    def _run(
-        self, first: int, end: int, steps: list[tuple[int, Step]], control: Control
-    ) -> StraightRun:
-        unknown = [(at, self._unknown[at]) for at in range(first, end) if at in self._unknown]
-        places = tuple(place for place, _ in steps)
-        functions = tuple(step for _, step in steps)
-        return StraightRun(first, end, functions, places, control, tuple(unknown))
+        if control is None:
+            control = Control(Ending.FALLS if at < len(self._instructions) else Ending.ENDS, at)
+        run = self._runs[pc] = StraightRun(
+            first=pc,
+            end=at,
+            steps=tuple(step for _, step in steps),
+            places=tuple(place for place, _ in steps),
+            control=control,
+            unknown=tuple((n, self._unknown[n]) for n in range(pc, at) if n in self._unknown),
+        )
+        return run
 
     def _decode(self, index: int, instruction: Instruction, name: str) -> Step:
         try:
@@ -150,43 +143,40 @@ class DecodedProgram:
         except (UnreadableError, *DECODE_ERRORS):
             pass
         self._unknown[index] = instruction.mnemonic
-        return self._zeros(parse(instruction.operands), name)
+        return self._clear_result(parse(instruction.operands), name)
 
     def _table_step(
         self, index: int, instruction: Instruction, name: str, operands: Operands
     ) -> Step | None:
+        accumulation = self.accumulation
         mode = register_indexing.mode_at(self._instructions, index) if self._indexed else 0
         if mode and name != "v_mov_b32" and name.startswith("v_"):
             raise UnreadableError(name)
-        moved = register_indexing.make(name, operands, self.accumulation, mode, self.accumulation)
+        moved = register_indexing.make(name, operands, accumulation, mode, accumulation)
         if moved is not None:
             return moved
-        block = self._blocks.get(name)
-        if block is not None:
-            return blocks.step_of(block, operands, self.accumulation, index)
+        if name in self._blocks:
+            return blocks.step_of(self._blocks[name], operands, accumulation, index)
         row = self._row(name)
+        if row is not None and name.startswith(("s_", "v_s_")):
+            return scalar_floats.step_of(row, operands)
         if row is not None:
-            if name.startswith(("s_", "v_s_")):
-                return scalar_floats.step_of(row, operands)
             return vector.step_of(self._encoding(row, instruction.mnemonic, operands))
-        scalar = SCALAR_ROWS.get(name)
-        if scalar is not None:
-            return scalar_unit.step_of(scalar, operands)
-        maker = cross_lane.MAKERS.get(name)
-        if maker is not None:
-            return maker(operands, self.accumulation)
+        if name in SCALAR_ROWS:
+            return scalar_unit.step_of(SCALAR_ROWS[name], operands)
+        if name in cross_lane.MAKERS:
+            return cross_lane.MAKERS[name](operands, accumulation)
+        by_stride = self._gpu.buffers_check_by_stride
         return (
             scalar_unit.masked_step(name, operands)
-            or vector_memory.make(name, operands, self.accumulation, index)
-            or lds.make(name, operands, self.accumulation, index)
-            or transposes.make(name, operands, self.accumulation, index)
+            or vector_memory.make(name, operands, accumulation, index)
+            or lds.make(name, operands, accumulation, index)
+            or transposes.make(name, operands, accumulation, index)
             or scalar_memory.make(name, operands, index)
             or system.make(name, operands)
-            or atomics.make(name, operands, self.accumulation, index)
-            or atomics.make_lds(name, operands, self.accumulation, index)
-            or buffers.make(
-                name, operands, self.accumulation, index, self._gpu.buffers_check_by_stride
-            )
+            or atomics.make(name, operands, accumulation, index)
+            or atomics.make_lds(name, operands, accumulation, index)
+            or buffers.make(name, operands, accumulation, index, by_stride)
         )
 
     def _row(self, name: str) -> AluRow | None:
@@ -220,20 +210,20 @@ class DecodedProgram:
                 raise UnreadableError(mnemonic)
             encoding = self._encoding(row, plain, parse(text.strip()))
             parts.append((vector.compute_step(encoding), vector.write_step(encoding)))
-        (one, put_one), (other, put_other) = parts
+        (compute_first, write_first), (compute_second, write_second) = parts
 
         def step(g: Group) -> None:
-            results = one(g).copy(), other(g).copy()
-            put_one(g, results[0])
-            put_other(g, results[1])
+            results = compute_first(g).copy(), compute_second(g).copy()
+            write_first(g, results[0])
+            write_second(g, results[1])
 
         return step
 
-    def _zeros(self, operands: Operands, name: str) -> Step:
+    def _clear_result(self, operands: Operands, name: str) -> Step:
         """Write zeros to the result of an unknown instruction."""
         target = operands.operands[0] if operands.operands else None
         if target is None or "store" in name or "write" in name:
-            return _no_op
+            return lambda _: None
         if target.file is RegisterFile.SCALAR and target.index < EXEC:
             registers = range(target.index, min(target.index + target.count, EXEC))
 
@@ -242,17 +232,15 @@ class DecodedProgram:
                     g.s[register] = 0
 
             return clear
-        if target.file in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
-            start = target.index + (
-                self.accumulation if target.file is RegisterFile.ACCUMULATION else 0
-            )
-            rows = slice(start, start + target.count)
+        if target.file not in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):
+            return lambda _: None
+        start = row_of(target, self.accumulation)
+        rows = slice(start, start + target.count)
 
-            def clear_rows(g: Group) -> None:
-                g.v[rows][:, g.mask] = 0
+        def clear_rows(g: Group) -> None:
+            g.v[rows][:, g.mask] = 0
 
-            return clear_rows
-        return _no_op
+        return clear_rows
 
 
 def decode_program(program: Program, addresses: Mapping[tuple[str, str], int]) -> DecodedProgram:
@@ -269,7 +257,3 @@ def _writes_exec(instruction: Instruction) -> bool:
         return True
     first = instruction.operands.partition(",")[0]
     return instruction.mnemonic.startswith(("s_", "v_read")) and bool(_EXEC.search(first))
-
-
-def _no_op(_: Group) -> None:
-    """Change nothing."""

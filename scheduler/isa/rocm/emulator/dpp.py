@@ -17,6 +17,7 @@ from scheduler.isa.rocm.emulator.operands import Operands
 _ROW = 16
 _BANKS = 4
 Lanes = npt.NDArray[Any]
+Control = Callable[[Lanes, tuple[int, ...]], Lanes]
 
 
 @dataclass(frozen=True)
@@ -58,26 +59,22 @@ def dpp_of(operands: Operands, lanes: int) -> Dpp | None:
     return Dpp(np.where(valid, chosen, 0), valid, written, zero, inactive)
 
 
-def _quad(lane: Lanes, choice: tuple[int, ...]) -> Lanes:
-    found: Lanes = (lane & ~3) | np.array([*choice, 0, 0, 0, 0][:4])[lane & 3]
-    return found
+def _permute(size: int) -> Control:
+    """Lanes chosen within groups of that size."""
+
+    def permute(lane: Lanes, choice: tuple[int, ...]) -> Lanes:
+        found: Lanes = (lane & -size) | np.array([*choice, *[0] * size][:size])[lane & (size - 1)]
+        return found
+
+    return permute
 
 
-def _eight(lane: Lanes, choice: tuple[int, ...]) -> Lanes:
-    found: Lanes = (lane & ~7) | np.array([*choice, *[0] * 8][:8])[lane & 7]
-    return found
-
-
-def _row_shift(sign: int) -> Callable[[Lanes, tuple[int, ...]], Lanes]:
+def _row_shift(sign: int) -> Control:
     def shift(lane: Lanes, by: tuple[int, ...]) -> Lanes:
         within = lane % _ROW + sign * by[0]
         return np.where((within >= 0) & (within < _ROW), lane + sign * by[0], -1)
 
     return shift
-
-
-def _row_rotate(lane: Lanes, by: tuple[int, ...]) -> Lanes:
-    return (lane & ~15) | ((lane - by[0]) & 15)
 
 
 def _broadcast(lane: Lanes, last: tuple[int, ...]) -> Lanes:
@@ -88,12 +85,12 @@ def _broadcast(lane: Lanes, last: tuple[int, ...]) -> Lanes:
     return np.where(lane >= 32, 31, -1)
 
 
-_CONTROLS: dict[str, Callable[[Lanes, tuple[int, ...]], Lanes]] = {
-    "quad_perm": _quad,
-    "dpp8": _eight,
+_CONTROLS: dict[str, Control] = {
+    "quad_perm": _permute(4),
+    "dpp8": _permute(8),
     "row_shl": _row_shift(1),
     "row_shr": _row_shift(-1),
-    "row_ror": _row_rotate,
+    "row_ror": lambda lane, by: (lane & ~15) | ((lane - by[0]) & 15),
     "wave_shl": lambda lane, _: np.where(lane + 1 < len(lane), lane + 1, -1),
     "wave_shr": lambda lane, _: lane - 1,
     "wave_rol": lambda lane, _: (lane + 1) % len(lane),

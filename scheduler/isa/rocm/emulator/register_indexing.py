@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.isa.listing import Instruction
-from scheduler.isa.rocm.emulator.operands import M0, Operand, Operands, RegisterFile
+from scheduler.isa.rocm.emulator.operands import M0, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import UnreadableError, read_scalar, row_of
 from scheduler.isa.rocm.emulator.state import Group, map_waves
 
@@ -50,50 +50,39 @@ def make(
 ) -> Step | None:
     """Make indexed moves, and the instructions that set the index; None for other instructions."""
     if name in (_ON, _INDEX):
-        return _set_index(operands.operands[0])
-    if name == _MODE:
-        return _no_op
+        read = read_scalar(operands.operands[0], 32)
+
+        def set_index(g: Group) -> None:
+            g.s[M0] = map_waves(lambda old, new: (old & ~0xFF) | (new & 0xFF), g.s[M0], read(g))
+
+        return set_index
+    if name == _MODE:  # evaluated at the instructions that it affects
+        return lambda _: None
     relative = _RELATIVE.get(name, mode if name == "v_mov_b32" else 0)
     if not relative:
         return None
     target, source = operands.operands[:2]
-    if source.file is not RegisterFile.VECTOR and relative & _SOURCE:
+    is_vector = source.file is RegisterFile.VECTOR
+    if not is_vector and relative & _SOURCE:
         raise UnreadableError(name)
-    return _move(target, source, accumulation, relative, vector_registers)
+    first_target, last = row_of(target, accumulation), vector_registers - 1
+    first_source = row_of(source, accumulation) if is_vector else 0
+    scalar = None if is_vector else read_scalar(source, 32)
 
-
-def _no_op(_: Group) -> None:
-    """Do nothing: the mode is evaluated at the instructions that it affects."""
-
-
-def _set_index(operand: Operand) -> Step:
-    read = read_scalar(operand, 32)
-
-    def step(g: Group) -> None:
-        g.s[M0] = map_waves(lambda old, new: (old & ~0xFF) | (new & 0xFF), g.s[M0], read(g))
-
-    return step
-
-
-def _move(target: Operand, source: Operand, accumulation: int, relative: int, count: int) -> Step:
-    to, plain = row_of(target, accumulation), source.file is not RegisterFile.VECTOR
-    start = 0 if plain else row_of(source, accumulation)
-    number = read_scalar(source, 32) if plain else None
-
-    def step(g: Group) -> None:
+    def move(g: Group) -> None:
         index = g.vector(g.s[M0])[:, 0].astype(np.int64) & 0xFF
         index = np.broadcast_to(index, (g.count,))
         waves = np.arange(g.count)
-        if number is not None:
-            value: npt.NDArray[np.uint32] = np.broadcast_to(g.vector(number(g)), (g.count, g.lanes))
+        if scalar is not None:
+            value: npt.NDArray[np.uint32] = np.broadcast_to(g.vector(scalar(g)), (g.count, g.lanes))
         else:
-            rows = np.minimum(start + (index if relative & _SOURCE else 0), count - 1)
+            rows = np.minimum(first_source + (index if relative & _SOURCE else 0), last)
             value = g.v[np.broadcast_to(rows, (g.count,)), waves]
-        places = np.minimum(to + (index if relative & _DESTINATION else 0), count - 1)
-        places = np.broadcast_to(places, (g.count,))
-        g.v[places, waves] = np.where(g.mask, value, g.v[places, waves])
+        rows = np.minimum(first_target + (index if relative & _DESTINATION else 0), last)
+        rows = np.broadcast_to(rows, (g.count,))
+        g.v[rows, waves] = np.where(g.mask, value, g.v[rows, waves])
 
-    return step
+    return move
 
 
 def has_computed_index(instructions: Sequence[Instruction]) -> bool:

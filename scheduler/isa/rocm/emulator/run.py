@@ -155,47 +155,50 @@ class _Runner:
             if parked:
                 ready += self._release(parked, False)
             if len(ready) > 1:
-                ready = self._merge_ready(ready)
+                by_pc: dict[int, list[Group]] = {}
+                for group in ready:
+                    by_pc.setdefault(group.pc, []).append(group)
+                ready = [self._merge(same_pc) for same_pc in by_pc.values()]
 
     def _advance(self, group: Group, bound: int) -> list[tuple[Group, bool]]:
         """Run a group until it ends, diverges, waits, or reaches an instruction where others
         wait."""
         while True:
             run = self.code.run_at(group.pc)
-            if not self._is_within_limits(group, run):
+            length = run.end - run.first
+            self.calls -= length
+            self.steps -= length * group.count
+            if self.calls < 0 or self.steps < 0:
+                self.cut = "more instructions were executed than may be"
+            elif self.machine.recorded > self.limits.recorded:
+                self.cut = "traces hold more addresses than they may"
+            if self.cut:
                 self._end(group, True)
                 return []
             if run.unknown:
                 self.machine.unknown.update(run.unknown)
             active = group.active
-            failed = self._execute(group, run)
+            at, failed = 0, None
+            try:
+                for at, step in enumerate(run.steps):  # noqa: B007 - the one that fails
+                    step(group)
+            except MemoryLimitError:
+                self.cut = "more memory was touched than may be"
+                failed = run.places[at]
+            except DECODE_ERRORS:  # invalid operands: the result would be meaningless
+                failed = run.places[at]
+                self.machine.unknown[failed] = self.program.function.instructions[failed].mnemonic
+            if self.machine.traced:
+                end = run.end if failed is None else failed + 1
+                group.segment.runs.append((run.first, end, active, False))
             if failed is not None:
-                if self.machine.traced:
-                    group.segment.runs.append((run.first, failed + 1, active, False))
                 self._end(group, True)
                 return []
-            if self.machine.traced:
-                group.segment.runs.append((run.first, run.end, active, False))
             after = self._next_groups(group, run)
             if after is not None:
                 return after
             if bound >= 0 and group.pc >= bound:
                 return [(group, False)]
-
-    def _execute(self, group: Group, run: StraightRun) -> int | None:
-        """Run its instructions; return the one that failed, if any."""
-        at = 0
-        try:
-            for at, step in enumerate(run.steps):  # noqa: B007 - the one that fails
-                step(group)
-        except MemoryLimitError:
-            self.cut = "more memory was touched than may be"
-            return run.places[at]
-        except DECODE_ERRORS:  # invalid operands: the result would be meaningless
-            index = run.places[at]
-            self.machine.unknown[index] = self.program.function.instructions[index].mnemonic
-            return index
-        return None
 
     def _next_groups(self, group: Group, run: StraightRun) -> list[tuple[Group, bool]] | None:
         """Return where it continues; None: the group unchanged, at its new instruction."""
@@ -209,7 +212,15 @@ class _Runner:
             if isinstance(chosen, int):
                 group.pc = control.target if chosen else run.end
                 return None
-            return self._split(group, chosen, control.target, run.end)
+            self._close(group)
+            split = []
+            for target, value in ((control.target, 1), (run.end, 0)):
+                columns = [number for number, each in enumerate(chosen) if each == value]
+                if columns:
+                    part = groups.split(group, columns)
+                    part.pc = target
+                    split.append((part, False))
+            return split
         if control.ending is Ending.BARRIER:
             group.pc = run.end
             present = Counter(group.blocks.tolist())
@@ -219,32 +230,12 @@ class _Runner:
         self._end(group, control.ending is Ending.CUT)
         return []
 
-    def _split(
-        self, group: Group, chosen: list[int], target: int, following: int
-    ) -> list[tuple[Group, bool]]:
-        self._close(group)
-        result = []
-        for where, value in ((target, 1), (following, 0)):
-            columns = [number for number, each in enumerate(chosen) if each == value]
-            if columns:
-                part = groups.split(group, columns)
-                part.pc = where
-                result.append((part, False))
-        return result
-
-    def _merge_ready(self, ready: list[Group]) -> list[Group]:
-        by_pc: dict[int, list[Group]] = {}
-        for group in ready:
-            by_pc.setdefault(group.pc, []).append(group)
-        result = []
-        for several in by_pc.values():
-            if len(several) > 1:
-                for group in several:
-                    self._close(group)
-                result.append(groups.merge_groups(several))
-            else:
-                result += several
-        return result
+    def _merge(self, same_pc: list[Group]) -> Group:
+        if len(same_pc) == 1:
+            return same_pc[0]
+        for group in same_pc:
+            self._close(group)
+        return groups.merge_groups(same_pc)
 
     def _release(self, parked: list[Group], forced: bool) -> list[Group]:
         """Return the groups at a barrier whose blocks have all arrived."""
@@ -260,16 +251,6 @@ class _Runner:
         for group in result:
             parked.remove(group)
         return result
-
-    def _is_within_limits(self, group: Group, run: StraightRun) -> bool:
-        length = run.end - run.first
-        self.calls -= length
-        self.steps -= length * group.count
-        if self.calls < 0 or self.steps < 0:
-            self.cut = "more instructions were executed than may be"
-        elif self.machine.recorded > self.limits.recorded:
-            self.cut = "traces hold more addresses than they may"
-        return not self.cut
 
     def _close(self, group: Group) -> None:
         """Add what the waves did as this group to their traces."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator.alu.row import AluRow, Type
 from scheduler.isa.rocm.emulator.constants import bit_width
@@ -41,13 +42,12 @@ def step_of(row: AluRow, operands: Operands) -> Step:
     store = store_scalar(results[0], max(32, bit_width(kind)))
 
     def step(g: Group) -> None:
-        store(g, collapse(_numbers(row.compute(*[read(g) for read in reads]), kind)))
+        result = row.compute(*[read(g) for read in reads])
+        if bit_width(kind) == 16:
+            bits: npt.NDArray[Any] = half_bits(result, kind)
+        else:
+            unsigned = np.uint64 if bit_width(kind) == 64 else np.uint32
+            bits = np.ascontiguousarray(result).view(unsigned)
+        store(g, collapse(np.ravel(bits).tolist()))
 
     return step
-
-
-def _numbers(result: Any, kind: Type) -> list[int]:
-    if bit_width(kind) == 16:
-        return [int(each) for each in np.ravel(half_bits(result, kind)).tolist()]
-    bits = np.ascontiguousarray(result).view(np.uint64 if bit_width(kind) == 64 else np.uint32)
-    return [int(each) for each in np.ravel(bits).tolist()]

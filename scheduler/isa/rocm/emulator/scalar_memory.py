@@ -32,11 +32,22 @@ def make(name: str, operands: Operands, index: int) -> Step | None:
     first = target.index
     if first + count > EXEC:
         raise UnreadableError(target.text)
-    at = _address(operands, read_scalar(base, 64), match[1] is not None)
+    start, offsets, fixed = read_scalar(base, 64), operands.operands[2:], operands.number("offset")
+    if len(offsets) == 1 and offsets[0].file is RegisterFile.CONSTANT:
+        value = offsets[0].value
+        assert isinstance(value, int)
+        offsets, fixed = (), fixed + value
+    parts = [read_scalar(offset, 32) for offset in offsets]
+    # A buffer's base is the lower 48 bits of its descriptor.
+    mask = (1 << 48) - 1 if match[1] else (1 << 64) - 1
+
+    def sum_address(first: int, *rest: int) -> int:
+        return ((first & mask) + sum(rest) + fixed) & ((1 << 64) - 1)
+
     signed, sign = match[2][0] == "s", 1 << (8 * size - 1)
 
     def step(g: Group) -> None:
-        address = at(g)
+        address = map_waves(sum_address, start(g), *[part(g) for part in parts])
         whole = np.array([address] if isinstance(address, int) else address, np.uint64)
         addresses = whole.view(np.int64)
         if size == 4:
@@ -57,23 +68,3 @@ def make(name: str, operands: Operands, index: int) -> Step | None:
                 g.s[first + word] = values
 
     return step
-
-
-def _address(
-    operands: Operands, start: Callable[[Group], Value], buffer: bool
-) -> Callable[[Group], Value]:
-    """Return a function for a 64-bit base (the lower 48 bits of a buffer's descriptor) plus
-    offsets."""
-    parts = [read_scalar(each, 32) for each in operands.operands[2:]]
-    fixed = operands.number("offset")
-    literal = operands.operands[2:]
-    if len(literal) == 1 and literal[0].file is RegisterFile.CONSTANT:
-        value = literal[0].value
-        assert isinstance(value, int)
-        parts, fixed = [], fixed + value
-    mask = (1 << 48) - 1 if buffer else (1 << 64) - 1
-
-    def at(*values: int) -> int:
-        return ((values[0] & mask) + sum(values[1:]) + fixed) & ((1 << 64) - 1)
-
-    return lambda g: map_waves(at, start(g), *[part(g) for part in parts])

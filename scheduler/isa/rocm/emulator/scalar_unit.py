@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from scheduler.isa.rocm.emulator.alu.row import Type
 from scheduler.isa.rocm.emulator.constants import bit_width
 from scheduler.isa.rocm.emulator.operands import EXEC, NULL, Operand, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.scalar_rows import LOGIC, ScalarRow
 from scheduler.isa.rocm.emulator.sources import UnreadableError, read_scalar
-from scheduler.isa.rocm.emulator.state import Group, Value, collapse
+from scheduler.isa.rocm.emulator.state import Group, Value, collapse, map_waves
 
 Step = Callable[[Group], None]
 _SIGNED = frozenset([Type.I16, Type.I32, Type.I64])
@@ -28,14 +27,7 @@ def _source(operand: Operand, kind: Type) -> Callable[[Group], Value]:
         assert isinstance(number, int)
         constant = (number ^ sign) - sign
         return lambda _: constant
-
-    def signed(g: Group) -> Value:
-        value = read(g)
-        if isinstance(value, int):
-            return (value ^ sign) - sign
-        return [(each ^ sign) - sign for each in value]
-
-    return signed
+    return lambda g: map_waves(lambda value: (value ^ sign) - sign, read(g))
 
 
 def store_scalar(operand: Operand, bits: int) -> Callable[[Group, Value], None]:
@@ -44,7 +36,7 @@ def store_scalar(operand: Operand, bits: int) -> Callable[[Group, Value], None]:
         raise UnreadableError(operand.text)
     index = operand.index
     if index == NULL:
-        return _discard
+        return lambda *_: None
     is_exec = index in (EXEC, EXEC + 1)
 
     def store(g: Group, value: Value) -> None:
@@ -67,7 +59,6 @@ def step_of(row: ScalarRow, operands: Operands) -> Step:
         sources = [*results, *sources]
     if len(sources) != len(row.sources):
         raise UnreadableError(row.name)
-    takes_simm16 = "k_" in row.name and row.name.endswith("_i32")
     last = sources[-1]
     takes_simm16 = "k_" in row.name and row.name.endswith("_i32")
     if takes_simm16 and last.file is RegisterFile.CONSTANT and isinstance(last.value, int):
@@ -79,71 +70,34 @@ def step_of(row: ScalarRow, operands: Operands) -> Step:
         reads.append(lambda g: g.scc)
     bits = bit_width(row.result) if row.result is not None else 0
     store = store_scalar(results[0], bits) if results else None
-    return _build_step(row.compute, reads, store, (1 << bits) - 1, row.sets)
+    compute, mask, sets = row.compute, (1 << bits) - 1, row.sets
 
-
-def _build_step(
-    compute: Callable[..., Any],
-    reads: list[Callable[[Group], Value]],
-    store: Callable[[Group, Value], None] | None,
-    mask: int,
-    sets: bool,
-) -> Step:
-    def finish_one(g: Group, found: Any) -> None:
-        if store is None:
-            g.scc = found
-        elif sets:
-            store(g, found[0] & mask)
-            g.scc = found[1]
-        else:
-            store(g, found & mask)
-
-    def finish_many(g: Group, found: list[Any]) -> None:
-        if store is None:
-            g.scc = collapse(found)
-        elif sets:
-            store(g, collapse([each[0] & mask for each in found]))
-            g.scc = collapse([each[1] for each in found])
-        else:
-            store(g, collapse([each & mask for each in found]))
-
-    if len(reads) == 1:
-        (only,) = reads
-
-        def single(g: Group) -> None:
-            a = only(g)
-            if isinstance(a, int):
-                finish_one(g, compute(a))
-            else:
-                finish_many(g, [compute(each) for each in a])
-
-        return single
-    if len(reads) == 2:
-        first, second = reads
-
-        def double(g: Group) -> None:
-            a, b = first(g), second(g)
-            if isinstance(a, int):
-                if isinstance(b, int):
-                    finish_one(g, compute(a, b))
-                else:
-                    finish_many(g, [compute(a, each) for each in b])
-            elif isinstance(b, int):
-                finish_many(g, [compute(each, b) for each in a])
-            else:
-                finish_many(g, [compute(*each) for each in zip(a, b, strict=True)])
-
-        return double
-
-    def several(g: Group) -> None:
+    def step(g: Group) -> None:
         values = [read(g) for read in reads]
-        if all(isinstance(value, int) for value in values):
-            finish_one(g, compute(*values))
+        for value in values:
+            if not isinstance(value, int):
+                break
+        else:
+            found = compute(*values)
+            if store is None:
+                g.scc = found
+            elif sets:
+                store(g, found[0] & mask)
+                g.scc = found[1]
+            else:
+                store(g, found & mask)
             return
         columns = [[value] * g.count if isinstance(value, int) else value for value in values]
-        finish_many(g, [compute(*each) for each in zip(*columns, strict=True)])
+        many = [compute(*column) for column in zip(*columns, strict=True)]
+        if store is None:
+            g.scc = collapse(many)
+        elif sets:
+            store(g, collapse([each[0] & mask for each in many]))
+            g.scc = collapse([each[1] for each in many])
+        else:
+            store(g, collapse([each & mask for each in many]))
 
-    return several
+    return step
 
 
 def masked_step(name: str, operands: Operands) -> Step | None:
@@ -156,28 +110,20 @@ def masked_step(name: str, operands: Operands) -> Step | None:
         raise UnreadableError(name)
     bits = int(size)
     compute, mask = LOGIC[logic], (1 << bits) - 1
-    target, given = operands.operands
-    read = read_scalar(given, bits, Type.B64 if bits == 64 else Type.B32)
+    target, source = operands.operands
+    read = read_scalar(source, bits, Type.B64 if bits == 64 else Type.B32)
     store = store_scalar(target, bits)
-    lanes = store_scalar(Operand(RegisterFile.SCALAR, EXEC, 2, text="exec"), bits)
+    store_exec = store_scalar(Operand(RegisterFile.SCALAR, EXEC, 2, text="exec"), bits)
     saves = kind == "saveexec"
 
     def step(g: Group) -> None:
-        value, old = read(g), g.exec
-        if isinstance(value, int) and isinstance(old, int):
-            new: Value = compute(value, old) & mask
-            scc: Value = int(new != 0)
-        else:
-            ours = [value] * g.count if isinstance(value, int) else value
-            theirs = [old] * g.count if isinstance(old, int) else old
-            found = [compute(a, b) & mask for a, b in zip(ours, theirs, strict=True)]
-            new, scc = collapse(found), collapse([int(each != 0) for each in found])
+        old = g.exec
+        new = map_waves(lambda value, lanes: compute(value, lanes) & mask, read(g), old)
+        scc = map_waves(lambda lanes: int(lanes != 0), new)
+        if not isinstance(new, int) and not isinstance(scc, int):
+            new, scc = collapse(new), collapse(scc)
         store(g, old if saves else new)
-        lanes(g, new)
+        store_exec(g, new)
         g.scc = scc
 
     return step
-
-
-def _discard(_: Group, __: Value) -> None:
-    """Discard a result."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.isa.rocm.emulator.alu.rounding import bfloat16_bits
 from scheduler.isa.rocm.emulator.alu.row import Type
 from scheduler.isa.rocm.emulator.constants import bit_width, constant_bits
 from scheduler.isa.rocm.emulator.operands import (
@@ -170,7 +171,7 @@ def write_result(operand: Operand, kind: Type, accumulation: int, half: int, kee
     """Write a result to active lanes. For 16 bits ``half`` says which half of the register is
     written, ``keeps`` whether the other one is unchanged (or becomes zero)."""
     if operand.file is RegisterFile.SCALAR and operand.index == NULL:
-        return _discard
+        return lambda *_: None
     if kind is Type.MASK and operand.file is RegisterFile.SCALAR:
         index = operand.index
         return lambda g, result: g.set_mask(index, result)
@@ -178,47 +179,35 @@ def write_result(operand: Operand, kind: Type, accumulation: int, half: int, kee
         raise UnreadableError(operand.text)
     row = row_of(operand, accumulation)
     bits = bit_width(kind)
-    if bits == 32:
-        return _write_word(row, kind)
-    if bits == 64:
-        return _write_pair(row)
-    at = {"l": 0, "h": 1}.get(operand.half, half)
-    return _write_half(row, kind, at, keeps or bool(operand.half))
-
-
-def _write_word(row: int, kind: Type) -> Write:
     if kind is Type.F32:
+        return lambda g, result: _assign(g, g.vf[row], result)
+    if bits == 32:
 
-        def single(g: Group, result: Any) -> None:
-            if g.full:
-                g.vf[row] = result
-            else:
-                np.copyto(g.vf[row], result, casting="unsafe", where=g.mask)
+        def write_word(g: Group, result: Any) -> None:
+            is_word = result.dtype.itemsize == 4
+            _assign(g, g.v[row], result.view(np.uint32) if is_word else result)
 
-        return single
+        return write_word
+    if bits == 64:
 
-    def word(g: Group, result: Any) -> None:
-        if result.dtype.itemsize == 4:
-            result = result.view(np.uint32)
-        if g.full:
-            g.v[row] = result
-        else:
-            np.copyto(g.v[row], result, casting="unsafe", where=g.mask)
+        def write_pair(g: Group, result: Any) -> None:
+            number = result.view(np.uint64)
+            _assign(g, g.v[row], number)
+            _assign(g, g.v[row + 1], number >> _32)
 
-    return word
+        return write_pair
+    at = {"l": 0, "h": 1}.get(operand.half, half)
+    if keeps or operand.half:
+        return lambda g, result: _assign(g, g.vh[row][:, at::2], half_bits(result, kind))
+    return lambda g, result: _assign(g, g.v[row], half_bits(result, kind))
 
 
-def _write_pair(row: int) -> Write:
-    def pair(g: Group, result: Any) -> None:
-        number = result.view(np.uint64)
-        if g.full:
-            g.v[row] = number
-            g.v[row + 1] = number >> _32
-        else:
-            np.copyto(g.v[row], number, casting="unsafe", where=g.mask)
-            np.copyto(g.v[row + 1], number >> _32, casting="unsafe", where=g.mask)
-
-    return pair
+def _assign(g: Group, register: npt.NDArray[Any], result: npt.NDArray[Any]) -> None:
+    """Write the active lanes of a register."""
+    if g.full:
+        register[...] = result
+    else:
+        np.copyto(register, result, casting="unsafe", where=g.mask)
 
 
 def half_bits(result: Any, kind: Type) -> npt.NDArray[np.uint16]:
@@ -226,33 +215,3 @@ def half_bits(result: Any, kind: Type) -> npt.NDArray[np.uint16]:
     if kind is Type.BF16:
         return bfloat16_bits(np.asarray(result, np.float32))
     return np.ascontiguousarray(result, DTYPES[kind]).view(np.uint16)
-
-
-def bfloat16_bits(result: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Round to the nearest, ties to even; a NaN stays NaN."""
-    bits = np.ascontiguousarray(result).view(np.uint32)
-    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    return np.where(np.isnan(result), (bits >> np.uint32(16)) | np.uint32(0x40), rounded).astype(
-        np.uint16
-    )
-
-
-def _write_half(row: int, kind: Type, at: int, keeps: bool) -> Write:
-    def half(g: Group, result: Any) -> None:
-        number = half_bits(result, kind)
-        if not keeps:
-            word = number.astype(np.uint32)
-            if g.full:
-                g.v[row] = word
-            else:
-                np.copyto(g.v[row], word, where=g.mask)
-        elif g.full:
-            g.vh[row][:, at::2] = number
-        else:
-            np.copyto(g.vh[row][:, at::2], number, where=g.mask)
-
-    return half
-
-
-def _discard(_: Group, __: Any) -> None:
-    """Discard a result."""

@@ -17,8 +17,6 @@ Lanes = npt.NDArray[np.int64]
 class Space(ABC):
     """``addresses`` are [waves, lanes] bytes; [n] are those of active lanes, in order."""
 
-    what: str
-
     def load(self, g: Group, index: int, addresses: Addresses, transfer: Transfer) -> Words:
         """Load [words, n] for the active lanes; ``index`` is the instruction."""
         return self.fetch(g, index, self.flat(g, addresses), transfer)
@@ -75,6 +73,12 @@ class LocalSpace(Space):
     """A range of words per block or lane: LDS, scratch. Addresses are relative to its start; beyond
     its end, reads return zeros and writes are dropped."""
 
+    name: str
+
+    @abstractmethod
+    def size(self, g: Group) -> int:
+        """Return the bytes of each block's or lane's part."""
+
     @abstractmethod
     def words(self, g: Group) -> Words:
         """Return the whole memory."""
@@ -88,10 +92,14 @@ class LocalSpace(Space):
             return result
         count = transfer.words
         if transfer.size < 4:
-            return extend_values(self._small(store, flat, transfer.size), transfer)[None]
+            octets = store.view(np.uint8)
+            values = octets[flat].astype(np.uint32)
+            if transfer.size == 2:
+                values |= octets[flat + 1].astype(np.uint32) << np.uint32(8)
+            return extend_values(values, transfer)[None]
         if (flat & 3).any():
-            octets = store.view(np.uint8)[flat[:, None] + np.arange(transfer.size)]
-            return np.ascontiguousarray(octets).view(np.uint32).T
+            rows = store.view(np.uint8)[flat[:, None] + np.arange(transfer.size)]
+            return np.ascontiguousarray(rows).view(np.uint32).T
         at = flat >> 2
         found: Words
         if count == 1:
@@ -101,14 +109,6 @@ class LocalSpace(Space):
         else:
             found = np.stack([store[at + word] for word in range(count)])
         return found
-
-    @staticmethod
-    def _small(store: Words, flat: Addresses, size: int) -> Words:
-        octets = store.view(np.uint8)
-        values = octets[flat].astype(np.uint32)
-        if size == 2:
-            values |= octets[flat + 1].astype(np.uint32) << np.uint32(8)
-        return values
 
     def put(self, g: Group, index: int, flat: Addresses, transfer: Transfer, values: Words) -> None:
         store = self.words(g)
@@ -128,22 +128,36 @@ class LocalSpace(Space):
             for word in range(transfer.words):
                 store[at + word] = values[word]
 
-    @abstractmethod
     def _inside(
         self, g: Group, index: int, flat: Addresses, transfer: Transfer, verb: str
     ) -> npt.NDArray[np.int64] | None:
         """Return which lanes are in range; None: all."""
+        size = self.size(g)
+        if not len(flat):
+            return None
+        good = flat >= 0
+        if size:
+            good &= flat % size + transfer.size <= size
+        if good.all():
+            return None
+        g.machine.note_outside(f"{verb} outside {self.name}", index, flat[~good])
+        return np.nonzero(good)[0]
 
 
 class Lds(LocalSpace):
     """The LDS of a block."""
+
+    name = "the block's LDS"
+
+    def size(self, g: Group) -> int:
+        return g.machine.lds_words * 4
 
     def words(self, g: Group) -> Words:
         return g.machine.lds
 
     def flat(self, g: Group, addresses: Addresses) -> Addresses:
         """Return -1 for addresses outside the block's LDS."""
-        size = g.machine.lds_words * 4
+        size = self.size(g)
         if not g.full:
             absolute = (addresses + g.lds_base)[g.mask]
             addresses = addresses[g.mask]
@@ -154,48 +168,25 @@ class Lds(LocalSpace):
             absolute = np.where((relative < 0) | (relative >= size), -1, absolute)
         return absolute
 
-    def _inside(
-        self, g: Group, index: int, flat: Addresses, transfer: Transfer, verb: str
-    ) -> npt.NDArray[np.int64] | None:
-        size = g.machine.lds_words * 4
-        if not len(flat):
-            return None
-        good = flat >= 0
-        if transfer.size > 1 and size:
-            good &= flat % size + transfer.size <= size
-        if good.all():
-            return None
-        g.machine.note_outside(f"{verb} outside the block's LDS", index, flat[~good])
-        return np.nonzero(good)[0]
-
 
 class Scratch(LocalSpace):
     """A lane's scratch memory: words [waves, lanes, words] of the group."""
+
+    name = "the lane's scratch"
+
+    def size(self, g: Group) -> int:
+        return g.machine.scratch_words * 4
 
     def words(self, g: Group) -> Words:
         assert g.scratch is not None
         return g.scratch.reshape(-1)
 
     def flat(self, g: Group, addresses: Addresses) -> Addresses:
-        size = g.machine.scratch_words * 4
+        size = self.size(g)
         lane = np.arange(g.count * g.lanes, dtype=np.int64).reshape(g.count, g.lanes) * size
         outside = (addresses < 0) | (addresses >= size)
         absolute = np.where(outside, -1, addresses + lane)
         return absolute.reshape(-1) if g.full else absolute[g.mask]
-
-    def _inside(
-        self, g: Group, index: int, flat: Addresses, transfer: Transfer, verb: str
-    ) -> npt.NDArray[np.int64] | None:
-        size = g.machine.scratch_words * 4
-        if not len(flat):
-            return None
-        good = flat >= 0
-        if size:
-            good &= flat % size + transfer.size <= size
-        if good.all():
-            return None
-        g.machine.note_outside(f"{verb} outside the lane's scratch", index, flat[~good])
-        return np.nonzero(good)[0]
 
 
 GLOBAL, LDS, SCRATCH = Global(), Lds(), Scratch()

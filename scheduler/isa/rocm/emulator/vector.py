@@ -54,13 +54,9 @@ class Encoding:
         self.is_sdwa = mnemonic.endswith("_sdwa")
         self.dpp = dpp_of(operands, lanes)
         self.select = operands.modifiers.get("op_sel", ())
-        self.results, self.sources = self._split()
-
-    def _split(self) -> tuple[list[Operand], list[Operand]]:
-        """Split the operands into results and sources; operands that the text omits are added."""
-        found = list(self.operands.operands)
-        row = self.row
-        exec_only = self.mnemonic.startswith("v_cmpx")
+        # Split the operands into results and sources; add those that the text omits.
+        found = list(operands.operands)
+        exec_only = mnemonic.startswith("v_cmpx")
         expected = len(row.sources) - (1 if row.accumulates else 0)
         results = found[: max(0, len(found) - expected)] if exec_only else found[: len(row.results)]
         sources = found[len(results) :]
@@ -69,52 +65,51 @@ class Encoding:
         if len(sources) == len(row.sources) - 1 and Type.MASK in row.sources:
             sources.insert(row.sources.index(Type.MASK), _VCC)
         if len(sources) != len(row.sources) or (len(results) != len(row.results) and not exec_only):
-            raise UnreadableError(self.mnemonic)
-        return results, sources
+            raise UnreadableError(mnemonic)
+        self.results, self.sources = results, sources
 
     # -- sources ----------------------------------------------------------------------------------
 
     def reads(self) -> list[Read]:
+        read = self._read
         if self.row.packed:
-            return [self._packed(number) for number in range(len(self.sources))]
-        if self.row.mixed:
-            return [self._mixed(number) for number in range(len(self.sources))]
-        return [self._read(number) for number in range(len(self.sources))]
+            read = self._read_packed
+        elif self.row.mixed:
+            read = self._read_mixed
+        return [read(number) for number in range(len(self.sources))]
 
     def _read(self, number: int) -> Read:
         operand, kind = self.sources[number], self.row.sources[number]
-        old = self.row.accumulates and number == len(self.sources) - 1
-        if self.is_sdwa and not old and kind is not Type.MASK:
-            return self._sdwa(number, operand, kind)
+        accumulator = self.row.accumulates and number == len(self.sources) - 1
+        if self.is_sdwa and not accumulator and kind is not Type.MASK:
+            selected = sdwa.select(self.operands, number, operand.extended)
+            is_half = bit_width(kind) == 16
+            if operand.file is RegisterFile.CONSTANT or (selected is None and not is_half):
+                return read_source(operand, kind, self.accumulation)
+            register = read_raw(operand, 32, self.accumulation, Type.B32)
+
+            def part(g: Group) -> npt.NDArray[Any]:
+                value = register(g)
+                if selected is not None:
+                    value = selected(value)
+                return value.astype(np.uint16) if is_half else value
+
+            return self._signed(part, operand, kind)
         if self.dpp is not None and number == 0:
-            return self._dpp_read(operand, kind, self.dpp)
-        half = self.select[number] if number < len(self.select) and not old else 0
-        if old and bit_width(kind) == 16 and self.select:
+            dpp, bits = self.dpp, read_raw(operand, bit_width(kind), self.accumulation, kind)
+
+            def permuted(g: Group) -> npt.NDArray[Any]:
+                values = np.broadcast_to(bits(g), (g.count, g.lanes))[:, dpp.lanes]
+                reachable = reachable_lanes(dpp, g)
+                if reachable is None:
+                    return values
+                return np.where(reachable, values, values.dtype.type(0))
+
+            return self._signed(permuted, operand, kind)
+        half = self.select[number] if number < len(self.select) and not accumulator else 0
+        if accumulator and bit_width(kind) == 16 and self.select:
             half = self.select[-1]
         return read_source(operand, kind, self.accumulation, half)
-
-    def _sdwa(self, number: int, operand: Operand, kind: Type) -> Read:
-        chosen = sdwa.select(self.operands, number, operand.extended)
-        if chosen is None and bit_width(kind) != 16:
-            return read_source(operand, kind, self.accumulation)
-        whole = read_raw(operand, 32, self.accumulation, Type.B32)
-        if operand.file is RegisterFile.CONSTANT:
-            return read_source(operand, kind, self.accumulation)
-        picked = chosen or (lambda value: value)
-        if bit_width(kind) == 16:
-            return self._signed(lambda g: picked(whole(g)).astype(np.uint16), operand, kind)
-        return self._signed(lambda g: picked(whole(g)), operand, kind)
-
-    def _dpp_read(self, operand: Operand, kind: Type, dpp: Dpp) -> Read:
-        bits = read_raw(operand, bit_width(kind), self.accumulation, kind)
-
-        def read(g: Group) -> npt.NDArray[Any]:
-            whole = np.broadcast_to(bits(g), (g.count, g.lanes))
-            found = whole[:, dpp.lanes]
-            good = reachable_lanes(dpp, g)
-            return found if good is None else np.where(good, found, found.dtype.type(0))
-
-        return self._signed(read, operand, kind)
 
     def _signed(self, bits: Read, operand: Operand, kind: Type) -> Read:
         if not operand.negative and not operand.absolute:
@@ -130,79 +125,80 @@ class Encoding:
 
         return reinterpret(read, kind)
 
-    def _packed(self, number: int) -> Read:
+    def _read_packed(self, number: int) -> Read:
         """Read the low and the high elements, [2, waves, lanes]."""
         operand, kind = self.sources[number], self.row.sources[number]
-        if self.row.accumulates and number == len(self.sources) - 1:
-            places = (0, 1)
-        else:
-            low, high = self._chosen("op_sel", number, 0), self._chosen("op_sel_hi", number, 1)
-            places = (low, high)
-        negative = (self._chosen("neg_lo", number, 0), self._chosen("neg_hi", number, 0))
-        parts = [
-            self._element(operand, kind, place, bool(sign))
-            for place, sign in zip(places, negative, strict=True)
-        ]
+        is_accumulator = self.row.accumulates and number == len(self.sources) - 1
+        elements = []
+        for default, select, negate in ((0, "op_sel", "neg_lo"), (1, "op_sel_hi", "neg_hi")):
+            half = default if is_accumulator else self._modifier(select, number, default)
+            negative = operand.negative != bool(self._modifier(negate, number, 0))
+            element = replace(operand, negative=negative)
+            if bit_width(kind) != 16:
+                if operand.file is not RegisterFile.CONSTANT and operand.count > 1:
+                    element = replace(element, index=operand.index + half, count=1)
+                half = 0
+            elements.append(read_source(element, kind, self.accumulation, half))
+        low, high = elements
+        return lambda g: np.stack(np.broadcast_arrays(low(g), high(g)))
 
-        def read(g: Group) -> npt.NDArray[Any]:
-            return np.stack(np.broadcast_arrays(parts[0](g), parts[1](g)))
-
-        return read
-
-    def _element(self, operand: Operand, kind: Type, place: int, negative: bool) -> Read:
-        signed = replace(operand, negative=operand.negative != negative)
-        if bit_width(kind) == 16:
-            return read_source(signed, kind, self.accumulation, place)
-        if operand.file is not RegisterFile.CONSTANT and operand.count > 1:
-            signed = replace(signed, index=operand.index + place, count=1)
-        return read_source(signed, kind, self.accumulation)
-
-    def _chosen(self, name: str, number: int, default: int) -> int:
-        found = self.operands.modifiers.get(name, ())
-        return found[number] if number < len(found) else default
-
-    def _mixed(self, number: int) -> Read:
+    def _read_mixed(self, number: int) -> Read:
         """Read a register as f32, or a half of it as f16 (selected by op_sel_hi)."""
         operand = self.sources[number]
-        absolute = operand.absolute or bool(self._chosen("neg_hi", number, 0))
-        negative = operand.negative != bool(self._chosen("neg_lo", number, 0))
-        changed = replace(operand, absolute=absolute, negative=negative)
-        if not self._chosen("op_sel_hi", number, 0):
-            return read_source(changed, Type.F32, self.accumulation)
-        place = self._chosen("op_sel", number, 0)
-        narrow = read_source(changed, Type.F16, self.accumulation, place)
-        return lambda g: narrow(g).astype(np.float32)
+        absolute = operand.absolute or bool(self._modifier("neg_hi", number, 0))
+        negative = operand.negative != bool(self._modifier("neg_lo", number, 0))
+        operand = replace(operand, absolute=absolute, negative=negative)
+        if not self._modifier("op_sel_hi", number, 0):
+            return read_source(operand, Type.F32, self.accumulation)
+        half = read_source(
+            operand, Type.F16, self.accumulation, self._modifier("op_sel", number, 0)
+        )
+        return lambda g: half(g).astype(np.float32)
+
+    def _modifier(self, name: str, number: int, default: int) -> int:
+        """Return a modifier's value for the source of that number."""
+        values = self.operands.modifiers.get(name, ())
+        return values[number] if number < len(values) else default
 
     # -- results ----------------------------------------------------------------------------------
 
     def writes(self) -> list[Write]:
         if self.mnemonic.startswith("v_cmpx"):
-            return [self._write_exec()]
-        if self.row.packed:
-            return [self._write_packed()]
-        return [
-            self._write(operand, kind)
-            for operand, kind in zip(self.results, self.row.results, strict=True)
-        ]
+            copies = [write_result(each, Type.MASK, 0, 0, False) for each in self.results[:1]]
 
-    def _write_exec(self) -> Write:
-        also = write_result(self.results[0], Type.MASK, 0, 0, False) if self.results else None
+            def write_exec(g: Group, mask: Any) -> None:
+                for copy in copies:
+                    copy(g, mask)
+                g.set_mask(EXEC, mask)
 
-        def both_masks(g: Group, result: Any) -> None:
-            if also is not None:
-                also(g, result)
-            g.set_mask(EXEC, result)
-
-        return both_masks
+            return [write_exec]
+        if not self.row.packed:
+            pairs = zip(self.results, self.row.results, strict=True)
+            return [self._write(operand, kind) for operand, kind in pairs]
+        kind, operand = self.row.results[0], self.results[0]
+        if bit_width(kind) == 16:
+            parts = [write_result(operand, kind, self.accumulation, half, True) for half in (0, 1)]
+        else:
+            registers = [replace(operand, index=operand.index + number) for number in (0, 1)]
+            parts = [write_result(each, kind, self.accumulation, 0, False) for each in registers]
+        return [_write_each(parts)]
 
     def _write(self, operand: Operand, kind: Type) -> Write:
         if kind is Type.MASK:
             return write_result(operand, kind, self.accumulation, 0, False)
-        placed = sdwa.place_result(self.operands) if self.is_sdwa else None
-        if placed is not None:
-            return self._write_placed(operand, kind, placed)
+        is_half = bit_width(kind) == 16
+        place = sdwa.place_result(self.operands) if self.is_sdwa else None
+        if place is not None:
+            row = row_of(operand, self.accumulation)
+            whole = write_result(replace(operand, half=""), Type.B32, self.accumulation, 0, False)
+
+            def merge(g: Group, result: Any) -> None:
+                bits = half_bits(result, kind).astype(np.uint32) if is_half else result
+                whole(g, place(bits.view(np.uint32), g.v[row]))
+
+            return merge
         half, keeps = 0, not self.clears_upper_halves or self.row.name in _KEEPS
-        if bit_width(kind) == 16:
+        if is_half:
             if "mixhi" in self.row.name:
                 half, keeps = 1, True
             elif "mixlo" in self.row.name:
@@ -212,37 +208,6 @@ class Encoding:
             if self.row.accumulates and self.select:
                 half, keeps = self.select[-1], True
         return write_result(operand, kind, self.accumulation, half, keeps)
-
-    def _write_placed(
-        self, operand: Operand, kind: Type, placed: Callable[[Any, Any], Any]
-    ) -> Write:
-        row = row_of(operand, self.accumulation)
-        whole = write_result(replace(operand, half=""), Type.B32, self.accumulation, 0, False)
-
-        def merge(g: Group, result: Any) -> None:
-            bits = half_bits(result, kind) if bit_width(kind) == 16 else result
-            number = bits.astype(np.uint32) if bit_width(kind) == 16 else bits.view(np.uint32)
-            whole(g, placed(number, g.v[row]))
-
-        return merge
-
-    def _write_packed(self) -> Write:
-        kind, operand = self.row.results[0], self.results[0]
-        if bit_width(kind) == 16:
-            parts = [write_result(operand, kind, self.accumulation, half, True) for half in (0, 1)]
-        else:
-            parts = [
-                write_result(
-                    replace(operand, index=operand.index + n), kind, self.accumulation, 0, False
-                )
-                for n in (0, 1)
-            ]
-
-        def pair(g: Group, result: Any) -> None:
-            parts[0](g, result[0])
-            parts[1](g, result[1])
-
-        return pair
 
     # -- between ----------------------------------------------------------------------------------
 
@@ -298,17 +263,6 @@ _INTEGER_CLAMPS: dict[str, Callable[..., Any]] = {
 _UNCLAMPED = ("v_cvt_", "v_cmp_")
 
 
-def _clamped_compute(row: AluRow) -> Callable[..., Any]:
-    """Return a row's computation with integer results clamped to their type's range;
-    ``Encoding.finish`` clamps floats."""
-    found = _INTEGER_CLAMPS.get(row.name)
-    if found is not None:
-        return found
-    if row.results[0] in FLOATS or row.name.startswith(_UNCLAMPED):
-        return row.compute
-    raise UnreadableError(row.name)
-
-
 def _signed_clip(value: Any, dtype: Any) -> Any:
     limits = np.iinfo(dtype)
     return np.clip(value, limits.min, limits.max).astype(dtype)
@@ -317,9 +271,13 @@ def _signed_clip(value: Any, dtype: Any) -> Any:
 def compute_step(encoding: Encoding) -> Callable[[Group], Any]:
     """Return a step that reads and computes the results, without writing them."""
     reads = encoding.reads()
-    compute = encoding.row.compute
+    row = encoding.row
+    compute = row.compute
     if "clamp" in encoding.operands.words:
-        compute = _clamped_compute(encoding.row)
+        if row.name in _INTEGER_CLAMPS:
+            compute = _INTEGER_CLAMPS[row.name]
+        elif row.results[0] not in FLOATS and not row.name.startswith(_UNCLAMPED):
+            raise UnreadableError(row.name)  # ``Encoding.finish`` clamps floats
     finish = encoding.finish()
     if finish is not None:
         plain, change = compute, finish
@@ -337,38 +295,38 @@ def compute_step(encoding: Encoding) -> Callable[[Group], Any]:
 
 
 def write_step(encoding: Encoding) -> Write:
-    """Return a step that writes the results."""
-    writes = encoding.writes()
-    if len(writes) == 1:
-        (only,) = writes
-        return only if encoding.dpp is None else _masked_write(only, encoding.dpp)
-
-    def several(g: Group, results: Any) -> None:
-        for each, result in zip(writes, results, strict=True):
-            each(g, result)
-
-    return several if encoding.dpp is None else _masked_write(several, encoding.dpp)
-
-
-def _masked_write(each: Write, dpp: Dpp) -> Write:
-    """Write only the lanes that DPP's masks allow."""
+    """Return a step that writes the results, with DPP only in the lanes that its masks allow."""
+    writes, dpp = encoding.writes(), encoding.dpp
+    write = writes[0] if len(writes) == 1 else _write_each(writes)
+    if dpp is None:
+        return write
 
     def write_some(g: Group, result: Any) -> None:
         allowed = dpp.written
         if not dpp.zero:
-            good = reachable_lanes(dpp, g)
-            allowed = allowed if good is None else allowed & good
+            reachable = reachable_lanes(dpp, g)
+            allowed = allowed if reachable is None else allowed & reachable
         if allowed.all():
-            each(g, result)
+            write(g, result)
             return
         full, mask = g.full, g.mask
         g.full, g.mask = False, mask & allowed
         try:
-            each(g, result)
+            write(g, result)
         finally:
             g.full, g.mask = full, mask
 
     return write_some
+
+
+def _write_each(writes: list[Write]) -> Write:
+    """Write each of several results."""
+
+    def write_each(g: Group, results: Any) -> None:
+        for write, result in zip(writes, results, strict=True):
+            write(g, result)
+
+    return write_each
 
 
 def step_of(encoding: Encoding) -> Step:

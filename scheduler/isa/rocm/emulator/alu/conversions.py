@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.rounding import to_bfloat16, towards_zero16
+from scheduler.isa.rocm.emulator.alu.rounding import bfloat16_bits, to_bfloat16, towards_zero16
 from scheduler.isa.rocm.emulator.alu.row import AluRow, Bits, Lanes, Type
 
 _LIMITS: dict[Type, Any] = {
@@ -54,12 +54,6 @@ def pack_halves(low: Lanes, high: Lanes) -> Bits:
     lower = np.ascontiguousarray(low).view(np.uint16).astype(np.uint32)
     upper = np.ascontiguousarray(high).view(np.uint16).astype(np.uint32)
     return lower | (upper << np.uint32(16))
-
-
-def bfloat16_bits(values: Lanes) -> Lanes:
-    """Convert float32 to the bits of the nearest bfloat16."""
-    bits: Lanes = np.ascontiguousarray(to_bfloat16(values)).view(np.uint32) >> np.uint32(16)
-    return bits.astype(np.uint16)
 
 
 def _normalized(kind: Type) -> Callable[[Lanes], Lanes]:

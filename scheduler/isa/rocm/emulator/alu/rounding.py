@@ -28,22 +28,13 @@ def add_to_odd(a: Lanes, b: Lanes) -> Doubles:
     """Return ``a + b`` in float64; if it is inexact, the neighbour whose last digit is odd."""
     total = np.add(a, b, dtype=np.float64)
     part = total - a
-    error = (a - (total - part)) + (b - part)
-    return _to_odd(total, error)
-
-
-def _to_odd(total: Doubles, error: Doubles) -> Doubles:
-    """Return ``total + error``, where the error is less than half of the total's last digit."""
+    error = (a - (total - part)) + (b - part)  # less than half of the total's last digit
     bits = np.atleast_1d(total).view(np.int64).reshape(np.shape(total))
     even = (bits & 1) == 0
     inexact = (error != 0) & np.isfinite(error) & np.isfinite(total)
     towards_zero = np.signbit(error) != np.signbit(total)
     moved = np.where(towards_zero, bits - 1, bits + 1)
-    return _doubles(np.where(inexact & even, moved, bits))
-
-
-def _doubles(bits: npt.NDArray[np.int64]) -> Doubles:
-    return np.ascontiguousarray(bits).view(np.float64)
+    return np.ascontiguousarray(np.where(inexact & even, moved, bits)).view(np.float64)
 
 
 def fma32(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -106,7 +97,9 @@ def _usual(values: Lanes) -> npt.NDArray[np.bool_]:
 
 def _usual_fma(a: Doubles, b: Doubles, c: Doubles) -> Doubles:
     high = a * b
-    low = _product_error(a, b, high)
+    a_high, a_low = _halves(a)
+    b_high, b_low = _halves(b)
+    low = a_low * b_low - (((high - a_high * b_high) - a_low * b_high) - a_high * b_low)
     upper, lower = _two_sum(c, low)
     total, rest = _two_sum(high, upper)
     result: Doubles = total + add_to_odd(rest, lower)
@@ -117,15 +110,6 @@ def _two_sum(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
-
-
-def _product_error(a: Doubles, b: Doubles, product: Doubles) -> Doubles:
-    a_high, a_low = _halves(a)
-    b_high, b_low = _halves(b)
-    error: Doubles = a_low * b_low - (
-        ((product - a_high * b_high) - a_low * b_high) - a_high * b_low
-    )
-    return error
 
 
 def _halves(values: Doubles) -> tuple[Doubles, Doubles]:
@@ -153,6 +137,12 @@ def to_bfloat16(values: Lanes) -> Lanes:
     quiet = (bits | 0x00400000) & np.uint32(0xFFFF0000)
     result: Lanes = np.where(np.isnan(single), quiet, rounded).astype(np.uint32).view(np.float32)
     return result.reshape(np.shape(values))
+
+
+def bfloat16_bits(values: Lanes) -> npt.NDArray[np.uint16]:
+    """Convert float32 to the bits of the nearest bfloat16."""
+    bits = np.ascontiguousarray(to_bfloat16(values)).view(np.uint32) >> np.uint32(16)
+    return bits.astype(np.uint16)
 
 
 def to_odd32(values: Doubles) -> Lanes:
