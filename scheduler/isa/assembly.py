@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, Instruction, LineKind, Listing, header_of
+from scheduler.isa.listing import Instruction, LineKind, Listing, ListingBuilder, header_of
 
 
 @dataclass(frozen=True)
@@ -28,115 +28,76 @@ _LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):")
 _REFERENCE = re.compile(r"\.L\w+")
 
 
-class _Reader:
-    """Reads the lines in one pass and builds the listing."""
-
+class _Reader(ListingBuilder):
     def __init__(self, syntax: Syntax) -> None:
+        super().__init__()
         self._syntax = syntax
         self._from_source(syntax.source_file)
-        self.kinds: list[LineKind] = []
-        self.functions: list[Function] = []
-        self._declared: set[str] = set()
-        self._files: dict[str, str] = {}
-        self._headers: dict[str, tuple[str, str]] = {}  # Kiln's headers, with their MD5
-        self._inlined: tuple[str, int] = ("", 0)
-        self._name = ""
-        self._first_line = 0
-        self._instructions: list[Instruction] = []
-        self._labels: dict[str, int] = {}
-        self._source_line = 0
+        self._files: dict[str, tuple[str, str]] = {}  # by number: the name, and Kiln's header
 
     def _from_source(self, name: str) -> None:
         self._source_file = name
         self._call_site = re.compile(rf"@\[ {re.escape(name)}:(\d+):\d+")
 
-    def read(self, text: str) -> Listing:
-        number = 0
-        for number, line in enumerate(text.splitlines(), 1):
-            self.kinds.append(self._line(number, line))
-        self._finish(number)
-        return Listing(tuple(self.functions), tuple(self.kinds), dict(self._headers.values()))
-
-    def _line(self, number: int, line: str) -> LineKind:
-        stripped = line.strip()
-        if not stripped:
+    def _read_line(self, number: int, line: str) -> LineKind:
+        text = line.strip()
+        if not text:
             return LineKind.BLANK
-        if stripped[0] in ";#":
+        if text[0] in ";#":
             return LineKind.COMMENT
-        if not line[0].isspace():
-            label = _LABEL.match(stripped)
-            if label:
-                self._at_label(number, label[1])
-                return LineKind.LABEL
-        if stripped[0] == ".":
-            self._directive(number, stripped)
+        if not line[0].isspace() and (match := _LABEL.match(text)):
+            label = match[1]
+            if label in self._declared:
+                self._begin(label, number)
+            elif label.startswith(".Lfunc_end"):
+                self._finish(number)
+            elif self._name and not label.startswith((".Ltmp", ".Lfunc_begin")):  # of debug lines
+                self._labels[label] = len(self._instructions)
+            return LineKind.LABEL
+        if text[0] == ".":
+            self._read_directive(number, text)
             return LineKind.DIRECTIVE
         if not self._name:
             return LineKind.DIRECTIVE  # text of the metadata, between functions
-        self._instruction(number, stripped)
-        return LineKind.INSTRUCTION
-
-    def _at_label(self, number: int, label: str) -> None:
-        if label in self._declared:
-            self._finish(number - 1)
-            self._name, self._first_line = label, number
-        elif label.startswith(".Lfunc_end"):
-            self._finish(number)
-        elif self._name and not label.startswith((".Ltmp", ".Lfunc_begin")):  # for debug lines
-            self._labels[label] = len(self._instructions)
-
-    def _directive(self, number: int, text: str) -> None:
-        if match := _LOC.match(text):
-            file, line = match[1], int(match[2])
-            self._inlined = self._headers.get(file, ("", ""))[0], line
-            self._source_line = line if self._files.get(file) == self._source_file else 0
-            # Code inlined from a header has the line that called it.
-            if self._source_line == 0 and (site := self._call_site.search(text)):
-                self._source_line = int(site[1])
-        elif match := _FILE.match(text):
-            file, folder, name, md5 = match.groups()
-            self._files[file] = name
-            if file == "0":
-                self._from_source(name)
-            if header := header_of(f"{folder or ''}/{name}"):
-                self._headers[file] = header, md5 or ""
-        elif match := _TYPE.match(text):
-            self._declared.add(match[1])
-        elif text.startswith((".section", ".amdhsa_kernel")):
-            self._finish(number - 1)
-
-    def _instruction(self, number: int, text: str) -> None:
         mnemonic, _, rest = text.partition("\t")
         if not rest:
             mnemonic, _, rest = text.partition(" ")
         operands = rest.partition(";")[0].partition(" #")[0].strip()
         kind = self._syntax.kind_of(mnemonic)
-        target = ""
-        if kind is Kind.BRANCH:
-            reference = _REFERENCE.search(operands)
-            target = reference[0] if reference else ""
+        reference = _REFERENCE.search(operands) if kind is Kind.BRANCH else None
+        header, header_line = self._inlined
         self._instructions.append(
             Instruction(
-                *(number, mnemonic, operands, kind, self._source_line, target),
+                *(number, mnemonic, operands, kind, self._source_line),
+                target=reference[0] if reference else "",
                 falls_through=self._syntax.falls_through(mnemonic),
-                header=self._inlined[0],
-                header_line=self._inlined[1] if self._inlined[0] else 0,
+                header=header,
+                header_line=header_line if header else 0,
             )
         )
+        return LineKind.INSTRUCTION
 
-    def _finish(self, number: int) -> None:
-        if self._name and self._instructions:
-            self.functions.append(
-                Function(
-                    self._name,
-                    self._first_line,
-                    number,
-                    tuple(self._instructions),
-                    self._labels,
-                )
-            )
-        self._name, self._instructions, self._labels, self._source_line = "", [], {}, 0
-        self._inlined = "", 0
+    def _read_directive(self, number: int, text: str) -> None:
+        if match := _LOC.match(text):
+            name, header = self._files.get(match[1], ("", ""))
+            line = int(match[2])
+            self._inlined = header, line
+            self._source_line = line if name == self._source_file else 0
+            # Code inlined from a header has the line that called it.
+            if self._source_line == 0 and (site := self._call_site.search(text)):
+                self._source_line = int(site[1])
+        elif match := _FILE.match(text):
+            file, folder, name, md5 = match.groups()
+            header = header_of(f"{folder or ''}/{name}")
+            self._files[file] = name, header
+            if file == "0":
+                self._from_source(name)
+            if header:
+                self._headers[header] = md5 or ""
+        elif match := _TYPE.match(text):
+            self._declared.add(match[1])
+        elif text.startswith((".section", ".amdhsa_kernel")):
+            self._finish(number - 1)
 
 
 def parse(text: str, syntax: Syntax) -> Listing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -133,6 +134,52 @@ class Listing:
 
     def function(self, name: str) -> Function | None:
         return next((function for function in self.functions if function.name == name), None)
+
+
+class ListingBuilder(ABC):
+    """Builds a listing from its lines in one pass; a subclass interprets the lines of a syntax."""
+
+    def __init__(self) -> None:
+        self._functions: list[Function] = []
+        self._headers: dict[str, str] = {}  # Kiln's headers, with their MD5
+        self._declared: set[str] = set()  # names whose labels begin functions
+        self._by_name: dict[str, Function] | None = None  # set if a reader resolves calls
+        self._first_line = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._name = ""
+        self._instructions: list[Instruction] = []
+        self._labels: dict[str, int] = {}
+        self._source_line = 0
+        self._inlined: tuple[str, int] = ("", 0)  # the header and line of inlined code
+
+    def read(self, text: str) -> Listing:
+        lines = text.splitlines()
+        kinds = tuple(self._read_line(number, line) for number, line in enumerate(lines, 1))
+        self._finish(len(lines))
+        return Listing(tuple(self._functions), kinds, self._headers)
+
+    @abstractmethod
+    def _read_line(self, number: int, line: str) -> LineKind:
+        """Interpret one line, and return its kind."""
+
+    def _begin(self, name: str, number: int) -> None:
+        """Begin a function at a line."""
+        self._finish(number - 1)
+        self._name, self._first_line = name, number
+
+    def _finish(self, number: int) -> None:
+        """Finish the function at a line, if there is one."""
+        if self._name and self._instructions:
+            function = Function(
+                *(self._name, self._first_line, number, tuple(self._instructions), self._labels),
+                called={} if self._by_name is None else self._by_name,
+            )
+            self._functions.append(function)
+            if self._by_name is not None:
+                self._by_name[function.name] = function
+        self._reset()
 
 
 _INCLUDED = "include/"  # the link to Kiln's headers next to each compiled source

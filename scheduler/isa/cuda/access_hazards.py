@@ -47,48 +47,46 @@ def access_hazards(function: Function) -> tuple[Hazard, ...]:
     """Return the hazards that the addresses of a function's instructions show."""
     indices = {
         index
-        for index, one in enumerate(function.instructions)
-        if one.mnemonic.partition(".")[0] in _SHARED_OPS | _GLOBAL_OPS
+        for index, instruction in enumerate(function.instructions)
+        if instruction.mnemonic.partition(".")[0] in _SHARED_OPS | _GLOBAL_OPS
     }
     before = states(function, indices) if indices else {}
-    banks, sectors = [], []
+    conflicting, uncoalesced = [], []
     for index in sorted(before):
         instruction = function.instructions[index]
         address = _address(instruction, before[index])
         if address is None:
             continue
         if instruction.mnemonic.partition(".")[0] in _SHARED_OPS:
-            banks.append(_passes(instruction, address))
+            access = _count_passes(instruction, address)
+            if access.count > access.least:
+                conflicting.append(access)
         else:
-            sectors.append(_sectors(instruction, address))
+            access = _count_sectors(instruction, address)
+            # An unaligned access may touch one more sector and still be coalesced.
+            if access.count >= 2 * access.least and access.count > access.least + 1:
+                uncoalesced.append(access)
     hazards = []
-    # An unaligned access may touch one more sector and still be coalesced.
-    slow = [one for one in sectors if one.count >= 2 * one.least and one.count > one.least + 1]
     for kind, memory, unit, accesses in (
-        (
-            HazardKind.BANK_CONFLICTS,
-            "shared",
-            "bank passes",
-            [one for one in banks if one.count > one.least],
-        ),
-        (HazardKind.UNCOALESCED, "global", f"sectors of {_SECTOR} B", slow),
+        (HazardKind.BANK_CONFLICTS, "shared", "bank passes", conflicting),
+        (HazardKind.UNCOALESCED, "global", f"sectors of {_SECTOR} B", uncoalesced),
     ):
         if accesses:
             plural = "access" if len(accesses) == 1 else "accesses"
             text = (
                 f"{len(accesses)} {plural} to {memory} memory:"
-                f" {sum(one.count for one in accesses)} {unit}"
-                f" instead of {sum(one.least for one in accesses)} in the first warp"
+                f" {sum(access.count for access in accesses)} {unit}"
+                f" instead of {sum(access.least for access in accesses)} in the first warp"
             )
-            hazards.append(Hazard(kind, text, tuple(one.line for one in accesses)))
+            hazards.append(Hazard(kind, text, tuple(access.line for access in accesses)))
     return tuple(hazards)
 
 
-def _passes(instruction: Instruction, address: LaneValue) -> Access:
+def _count_passes(instruction: Instruction, address: LaneValue) -> Access:
     name, *suffixes = instruction.mnemonic.split(".")
     threads, width = list(address.numbers), _width(suffixes)
     if name in ("LDSM", "STSM"):  # eight threads address the rows of each matrix
-        matrices = next((int(one) for one in suffixes if one in ("2", "4")), 1)
+        matrices = next((int(suffix) for suffix in suffixes if suffix in ("2", "4")), 1)
         threads, width = threads[: 8 * matrices], _MATRIX_BYTES
     at_once = _BANKS * _WORD // max(width, _WORD)
     groups = [threads[at : at + at_once] for at in range(0, len(threads), at_once)]
@@ -99,7 +97,7 @@ def _passes(instruction: Instruction, address: LaneValue) -> Access:
     return Access(instruction.line, passes, len(groups))
 
 
-def _sectors(instruction: Instruction, address: LaneValue) -> Access:
+def _count_sectors(instruction: Instruction, address: LaneValue) -> Access:
     width = _width(instruction.mnemonic.split(".")[1:])
     # Addresses are relative to an aligned one and may be negative.
     near = [at - (at >> 31 << 32) for at in address.numbers]
@@ -109,15 +107,13 @@ def _sectors(instruction: Instruction, address: LaneValue) -> Access:
 
 
 def _width(suffixes: list[str]) -> int:
-    return next((_BYTES[one] for one in suffixes if one in _BYTES), 4)
+    return next((_BYTES[suffix] for suffix in suffixes if suffix in _BYTES), 4)
 
 
 def _address(instruction: Instruction, state: State) -> LaneValue | None:
     """Return the address in each thread; None if unknown."""
-    found = (
-        match for one in split_operands(instruction.operands) if (match := _ADDRESS.match(one))
-    )
-    match = next(found, None)
+    matches = filter(None, map(_ADDRESS.match, split_operands(instruction.operands)))
+    match = next(matches, None)
     if match is None:
         return None
     total: LaneValue | None = ZERO

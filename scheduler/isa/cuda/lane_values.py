@@ -12,7 +12,7 @@ multiple of 32 or the block is one-dimensional, and that they take the same bran
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from scheduler.isa.listing import Function, Instruction
@@ -91,27 +91,21 @@ def states(function: Function, indices: Set[int]) -> dict[int, State]:
     return found
 
 
-def _meet(one: State, other: State) -> dict[int, _RegisterValue | None]:
+def _meet(first: State, second: State) -> dict[int, _RegisterValue | None]:
     """Merge the states of two paths: values may differ by a term common to all threads. A register
     written on only one path keeps that value: it is read only if that path was taken."""
-    return {
-        register: _meet_values(one[register], other[register])
-        if register in one and register in other
-        else one.get(register, other.get(register))
-        for register in {**one, **other}
-    }
-
-
-def _meet_values(
-    held: _RegisterValue | None, rival: _RegisterValue | None
-) -> _RegisterValue | None:
-    if held is None or rival is None or held == rival:
-        return held if held == rival else None
-    if held.guard or rival.guard:
-        return None
-    pairs = zip(held.value.numbers, rival.value.numbers, strict=True)
-    steps = {(b - a) & _MASK for a, b in pairs}
-    return _RegisterValue(LaneValue(held.value.numbers, is_open=True)) if len(steps) == 1 else None
+    merged = {**second, **first}
+    for register in first.keys() & second.keys():
+        a, b = first[register], second[register]
+        if a == b:
+            continue
+        merged[register] = None
+        if a is None or b is None or a.guard or b.guard:
+            continue
+        pairs = zip(a.value.numbers, b.value.numbers, strict=True)
+        if len({(y - x) & _MASK for x, y in pairs}) == 1:
+            merged[register] = _RegisterValue(LaneValue(a.value.numbers, is_open=True))
+    return merged
 
 
 def _transfer(state: dict[int, _RegisterValue | None], instruction: Instruction) -> None:
@@ -122,34 +116,25 @@ def _transfer(state: dict[int, _RegisterValue | None], instruction: Instruction)
     operands = split_operands(instruction.operands)
     value = _result(name, suffixes, operands, state, guard)
     _set_predicates(state, name, operands, guard)
-    target = next((one for one in operands if not _PREDICATE.match(one)), "")
+    target = next((operand for operand in operands if not _PREDICATE.match(operand)), "")
     match = re.match(r"R(\d+)\b", target)
     if match is None or name in _RESULTLESS:
         return
     first = int(match[1])
     for register in range(first, first + _width(name, suffixes)):
+        if value is None or (register != first and name != "CS2R"):
+            state[register] = None
+            continue
         before = state.get(register)
-        is_known = value is not None and (register == first or name == "CS2R")
-        state[register] = _write_value(state, before, value, guard) if is_known and value else None
-
-
-def _write_value(
-    state: State, before: _RegisterValue | None, value: LaneValue, guard: str
-) -> _RegisterValue:
-    if not guard or (before is not None and before.value == value):
-        return (
-            _RegisterValue(value)
-            if before is None or not before.guard
-            else _RegisterValue(value, guard)
-        )
-    both_same = (
-        before is not None and not before.guard and before.value.is_uniform and value.is_uniform
-    )
-    return (
-        _RegisterValue(UNKNOWN_UNIFORM)
-        if both_same and _is_uniform(state, guard)
-        else _RegisterValue(value, guard)
-    )
+        new = _RegisterValue(value, guard)
+        if not guard or (before is not None and before.value == value):
+            if before is None or not before.guard:
+                new = _RegisterValue(value)
+        elif before is not None and not before.guard:
+            both_uniform = before.value.is_uniform and value.is_uniform
+            if both_uniform and _is_uniform(state, guard):
+                new = _RegisterValue(UNKNOWN_UNIFORM)
+        state[register] = new
 
 
 def _set_predicates(
@@ -157,17 +142,21 @@ def _set_predicates(
 ) -> None:
     """Update predicates that may be written: values guarded by them become unknown. A predicate
     that is the same in all threads is kept as a register with a negative number."""
-    named = [one.lstrip("!") for one in operands if _PREDICATE.match(one)]
-    sources = [_source(one, state, guard) for one in operands if not _PREDICATE.match(one)]
-    same = all(one is not None and one.is_uniform for one in sources)
-    same &= name in _SETS and all(_is_uniform(state, one) for one in [*named[2:], guard])
-    for one in named:
-        for register, held in state.items():
-            if held is not None and held.guard.lstrip("!") == one:
+    predicates = [operand.lstrip("!") for operand in operands if _PREDICATE.match(operand)]
+    sources = [_source(each, state, guard) for each in operands if not _PREDICATE.match(each)]
+    is_uniform = (
+        all(source is not None and source.is_uniform for source in sources)
+        and name in _SETS
+        and all(_is_uniform(state, predicate) for predicate in [*predicates[2:], guard])
+    )
+    for predicate in predicates:
+        for register, known in state.items():
+            if known is not None and known.guard.lstrip("!") == predicate:
                 state[register] = None
-    for one in named[:2] if name in _SETS else named:
-        if one[1:].isdecimal():
-            state[_predicate_index(one)] = _RegisterValue(UNKNOWN_UNIFORM) if same else None
+    for predicate in predicates[:2] if name in _SETS else predicates:
+        if predicate[1:].isdecimal():
+            value = _RegisterValue(UNKNOWN_UNIFORM) if is_uniform else None
+            state[_predicate_index(predicate)] = value
 
 
 def _predicate_index(predicate: str) -> int:
@@ -205,7 +194,7 @@ def _width(name: str, suffixes: list[str]) -> int:
         return 1 if "32" in suffixes else 2
     if name[0] == "D" or (name in ("F2F", "I2F", "F2I") and {"F64", "S64", "U64"} & set(suffixes)):
         return 2
-    return max((_BYTES[one] for one in suffixes if one in _BYTES), default=1)
+    return max((_BYTES[suffix] for suffix in suffixes if suffix in _BYTES), default=1)
 
 
 def split_operands(operands: str) -> list[str]:
@@ -223,22 +212,19 @@ def _result(
         return ZERO if operands[-1] == "SRZ" else UNKNOWN_UNIFORM
     if name == "LDC":
         return UNKNOWN_UNIFORM if "[R" not in operands[-1] else None
-    sources = [
-        _source(one, state, guard)
-        for one in [one for one in operands if not _PREDICATE.match(one)][1:]
-    ]
-    rule = _RULES.get(name)
-    found = rule(suffixes, sources) if rule else None
+    plain = [operand for operand in operands if not _PREDICATE.match(operand)]
+    sources = [_source(operand, state, guard) for operand in plain[1:]]
     if name in ("MOV", "R2UR") and sources:
-        found = sources[0]
-    if (
-        found is None
-        and name in _PURE
-        and all(one is not None and one.is_uniform for one in sources)
-    ):
-        predicates = [one for one in operands if _PREDICATE.match(one)]
-        return UNKNOWN_UNIFORM if all(_is_uniform(state, one) for one in predicates) else None
-    return found
+        value = sources[0]
+    else:
+        value = _RULES[name](suffixes, sources) if name in _RULES else None
+    if value is not None or name not in _PURE:
+        return value
+    predicates = [operand for operand in operands if _PREDICATE.match(operand)]
+    is_uniform = all(source is not None and source.is_uniform for source in sources) and all(
+        _is_uniform(state, predicate) for predicate in predicates
+    )
+    return UNKNOWN_UNIFORM if is_uniform else None
 
 
 def _source(operand: str, state: State, guard: str) -> LaneValue | None:
@@ -259,25 +245,25 @@ def register_value(state: State, register: str, guard: str) -> LaneValue | None:
     Z."""
     if register == "Z":
         return ZERO
-    held = state.get(int(register))
-    return held.value if held is not None and held.guard in ("", guard) else None
+    known = state.get(int(register))
+    return known.value if known is not None and known.guard in ("", guard) else None
 
 
-def add_values(one: LaneValue | None, other: LaneValue | None) -> LaneValue | None:
+def add_values(a: LaneValue | None, b: LaneValue | None) -> LaneValue | None:
     """Return the sum."""
-    if one is None or other is None:
+    if a is None or b is None:
         return None
-    numbers = tuple((a + b) & _MASK for a, b in zip(one.numbers, other.numbers, strict=True))
-    return LaneValue(numbers, one.is_open or other.is_open)
+    numbers = tuple((x + y) & _MASK for x, y in zip(a.numbers, b.numbers, strict=True))
+    return LaneValue(numbers, a.is_open or b.is_open)
 
 
-def _multiply(one: LaneValue | None, other: LaneValue | None) -> LaneValue | None:
-    if one is None or other is None:
+def _multiply(a: LaneValue | None, b: LaneValue | None) -> LaneValue | None:
+    if a is None or b is None:
         return None
-    for value, factor in ((one, other.constant), (other, one.constant)):
+    for value, factor in ((a, b.constant), (b, a.constant)):
         if factor is not None:
-            return LaneValue(tuple(a * factor & _MASK for a in value.numbers), value.is_open)
-    return UNKNOWN_UNIFORM if one.is_uniform and other.is_uniform else None
+            return LaneValue(tuple(x * factor & _MASK for x in value.numbers), value.is_open)
+    return UNKNOWN_UNIFORM if a.is_uniform and b.is_uniform else None
 
 
 def _shift_right(
@@ -293,6 +279,22 @@ def _shift_right(
     return LaneValue(tuple(a >> shift for a in value.numbers))
 
 
+_Rule = Callable[[list[str], list[LaneValue | None]], LaneValue | None]
+_RULES: dict[str, _Rule] = {}
+_AND = _uniform(0xC0)  # LOP3's table of a & b
+
+
+def _rule(*names: str) -> Callable[[_Rule], _Rule]:
+    """Register what instructions compute, given their suffixes and their sources."""
+
+    def register(rule: _Rule) -> _Rule:
+        _RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register
+
+
+@_rule("SHF")
 def _funnel_shift(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
     """SHF: ``d, low, by, high``; a right shift shifts the high half."""
     if len(sources) != 3:
@@ -306,6 +308,7 @@ def _funnel_shift(suffixes: list[str], sources: list[LaneValue | None]) -> LaneV
     return _shift_right(low, by, signed=False) if high == ZERO else None
 
 
+@_rule("LEA")
 def _lea(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
     """LEA: ``d, a, b, shift``: a << shift + b; HI adds the high half of a instead."""
     if len(sources) < 3 or "X" in suffixes:
@@ -320,16 +323,18 @@ def _lea(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | No
     return None if has_high else add_values(_shift_right(a, _uniform(32 - by), signed=False), b)
 
 
+@_rule("LOP3")
 def _lop3(_: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
     """LOP3: ``d, a, b, c, table``: the table's bit for each bit of the three."""
-    if len(sources) < 4 or any(one is None for one in sources[:4]):
+    known = [source for source in sources[:4] if source is not None]
+    if len(known) < 4:
         return None
-    a, b, c, table = (one for one in sources[:4] if one is not None)
+    a, b, c, table = known
     rule = table.constant
     if rule is None:
         return None
-    if any(one.is_open for one in (a, b, c)):
-        return UNKNOWN_UNIFORM if all(one.is_uniform for one in (a, b, c)) else None
+    if a.is_open or b.is_open or c.is_open:
+        return UNKNOWN_UNIFORM if a.is_uniform and b.is_uniform and c.is_uniform else None
     numbers = []
     for x, y, z in zip(a.numbers, b.numbers, c.numbers, strict=True):
         found = 0
@@ -340,6 +345,7 @@ def _lop3(_: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
     return LaneValue(tuple(numbers))
 
 
+@_rule("IMAD")
 def _imad(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
     """IMAD and its forms: ``d, a, b, c``: a * b + c; of WIDE the low half."""
     if len(sources) != 3 or {"HI", "X"} & set(suffixes):
@@ -347,15 +353,17 @@ def _imad(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | N
     return add_values(_multiply(sources[0], sources[1]), sources[2])
 
 
+@_rule("IADD3", "VIADD", "IADD")
 def _iadd3(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
     if "X" in suffixes or not sources:
         return None
     total: LaneValue | None = ZERO
-    for one in sources:
-        total = add_values(total, one)
+    for source in sources:
+        total = add_values(total, source)
     return total
 
 
+@_rule("SGXT")
 def _sgxt(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
     """SGXT.U32: ``d, a, n``: the lowest n bits of a."""
     if "U32" not in suffixes or len(sources) != 2 or sources[1] is None:
@@ -364,13 +372,3 @@ def _sgxt(suffixes: list[str], sources: list[LaneValue | None]) -> LaneValue | N
     return (
         None if count is None else _lop3([], [sources[0], _uniform((1 << count) - 1), ZERO, _AND])
     )
-
-
-_AND = _uniform(0xC0)
-
-
-_RULES = {
-    **dict.fromkeys(("IADD3", "VIADD", "IADD"), _iadd3),
-    **dict.fromkeys(("IMAD",), _imad),
-    **{"SHF": _funnel_shift, "LEA": _lea, "LOP3": _lop3, "SGXT": _sgxt},
-}

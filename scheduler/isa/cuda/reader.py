@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from scheduler.codegen.languages import CUTEDSL_SOURCE, HIP_SOURCE
 from scheduler.isa.cuda.describe import describe
@@ -12,7 +13,14 @@ from scheduler.isa.cuda.liveness import live_registers
 from scheduler.isa.describe import Description
 from scheduler.isa.hazards import Hazard
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, Instruction, LineKind, Listing, header_of
+from scheduler.isa.listing import (
+    Function,
+    Instruction,
+    LineKind,
+    Listing,
+    ListingBuilder,
+    header_of,
+)
 from scheduler.isa.reader import ListingReader, LiveRegisters
 
 # The names of these targets' sources, in each language.
@@ -71,115 +79,86 @@ def _is_ptx(text: str) -> bool:
     return ".version" in text[:4096]
 
 
-class _Reader:
-    """Reads the lines in one pass and builds the listing."""
-
+class _Reader(ListingBuilder):
     def __init__(self, is_ptx: bool) -> None:
+        super().__init__()
         self._is_ptx = is_ptx
         self._pattern = _PTX_INSTRUCTION if is_ptx else _SASS_INSTRUCTION
-        self._kinds: list[LineKind] = []
-        self._functions: list[Function] = []
-        self._by_name: dict[str, Function] = {}  # all functions, once all are read
-        self._declared: set[str] = set()
+        self._by_name = {}
         self._files: dict[str, str] = {}
-        self._name = ""
-        self._first_line = 0
-        self._source_line = 0
-        self._inlined: tuple[str, int] = ("", 0)
+
+    def _reset(self) -> None:
+        super()._reset()
         self._is_chain = False  # several lines of debug information before an instruction
-        self._headers: set[str] = set()
-        self._instructions: list[Instruction] = []
-        self._labels: dict[str, int] = {}
 
     def read(self, text: str) -> Listing:
-        lines = text.splitlines()
         if self._is_ptx:  # the file table is at the end
-            found = (_PTX_FILE.match(line) for line in lines if ".file" in line)
-            self._files = {match[1]: match[2] for match in found if match}
-        for number, line in enumerate(lines, 1):
-            self._kinds.append(self._line(number, line))
-        self._finish(len(lines))
-        headers = dict.fromkeys(sorted(self._headers), "")  # NVIDIA's listings have no hashes
-        return Listing(tuple(self._functions), tuple(self._kinds), headers)
+            files = (_PTX_FILE.match(line) for line in text.splitlines() if ".file" in line)
+            self._files = {match[1]: match[2] for match in files if match}
+        listing = super().read(text)
+        return replace(listing, headers=dict(sorted(listing.headers.items())))
 
-    def _line(self, number: int, line: str) -> LineKind:
+    def _read_line(self, number: int, line: str) -> LineKind:
         if not line.strip():
             return LineKind.BLANK
         if match := _SASS_LINE.search(line):
-            self._at(match[1], int(match[2]))
+            self._set_location(match[1], int(match[2]))
             return LineKind.DIRECTIVE
         if line.lstrip().startswith("//"):
             if line.startswith("//-----"):
                 self._finish(number - 1)
             return LineKind.DIRECTIVE if _INLINE_ASSEMBLY.match(line) else LineKind.COMMENT
         if match := _LABEL.match(line):
-            self._at_label(number, match[1])
+            label = match[1]
+            if label in self._declared:
+                self._begin(label, number)
+            elif self._name and not label.startswith((".text.", "$L__tmp", "$L__func")):
+                self._labels[label] = len(self._instructions)
             return LineKind.LABEL
         if self._name and (match := self._pattern.match(line)):
-            self._instruction(number, match)
-            return LineKind.INSTRUCTION
-        self._directive(number, line)
-        return LineKind.DIRECTIVE
-
-    def _directive(self, number: int, line: str) -> None:
-        if self._is_ptx:
-            if match := _PTX_LOC.match(line):
-                self._at(self._files.get(match[1], ""), int(match[2]))
-                if inlined := _PTX_INLINED.search(line):
-                    self._from(inlined[1], int(inlined[2]))
-            elif match := _PTX_ENTRY.search(line):
-                self._finish(number - 1)
-                self._name, self._first_line = match[1], number
-            elif line.startswith("}"):
-                self._finish(number)
-        elif "@function" in line:
-            self._declared.add(line.split()[1].partition(",")[0])
-
-    def _at(self, file: str, line: int) -> None:
-        if not self._is_chain:  # the innermost comes first, then its callers
-            self._from(file, line)
-        self._is_chain = not self._is_ptx
-        self._source_line = line if file.rpartition("/")[2] in _SOURCES else 0
-
-    def _from(self, file: str, line: int) -> None:
-        header = header_of(file)
-        self._inlined = header, line if header else 0
-        self._headers |= {header} - {""}
-
-    def _at_label(self, number: int, label: str) -> None:
-        if label in self._declared:
-            self._finish(number - 1)
-            self._name, self._first_line = label, number
-        elif self._name and not label.startswith((".text.", "$L__tmp", "$L__func")):
-            self._labels[label] = len(self._instructions)
-
-    def _instruction(self, number: int, match: re.Match[str]) -> None:
-        mnemonic, operands = match["mnemonic"], match["operands"].strip()
-        self._is_chain = False
-        kind, target = kind_of(mnemonic), ""
-        if kind is Kind.BRANCH and (reference := _REFERENCE.search(operands)):
-            target = reference[1] or reference[2]
-        self._instructions.append(
-            Instruction(
+            mnemonic, operands = match["mnemonic"], match["operands"].strip()
+            self._is_chain = False
+            kind = kind_of(mnemonic)
+            reference = _REFERENCE.search(operands) if kind is Kind.BRANCH else None
+            target = reference[1] or reference[2] if reference else ""
+            header, header_line = self._inlined
+            instruction = Instruction(
                 *(number, mnemonic, operands, kind, self._source_line, target),
                 falls_through=falls_through(mnemonic, match["predicate"] or ""),
                 conditional=match["predicate"] is not None,
                 predicate=(match["predicate"] or "")[1:],
-                header=self._inlined[0],
-                header_line=self._inlined[1],
+                header=header,
+                header_line=header_line,
             )
-        )
+            self._instructions.append(instruction)
+            return LineKind.INSTRUCTION
+        self._read_directive(number, line)
+        return LineKind.DIRECTIVE
 
-    def _finish(self, number: int) -> None:
-        if self._name and self._instructions:
-            made = Function(
-                *(self._name, self._first_line, number, tuple(self._instructions), self._labels),
-                called=self._by_name,
-            )
-            self._functions.append(made)
-            self._by_name[made.name] = made
-        self._name, self._instructions, self._labels, self._source_line = "", [], {}, 0
-        self._inlined, self._is_chain = ("", 0), False
+    def _read_directive(self, number: int, line: str) -> None:
+        if not self._is_ptx:
+            if "@function" in line:
+                self._declared.add(line.split()[1].partition(",")[0])
+        elif match := _PTX_LOC.match(line):
+            self._set_location(self._files.get(match[1], ""), int(match[2]))
+            if inlined := _PTX_INLINED.search(line):
+                self._set_inlined(inlined[1], int(inlined[2]))
+        elif match := _PTX_ENTRY.search(line):
+            self._begin(match[1], number)
+        elif line.startswith("}"):
+            self._finish(number)
+
+    def _set_location(self, file: str, line: int) -> None:
+        if not self._is_chain:  # the innermost comes first, then its callers
+            self._set_inlined(file, line)
+        self._is_chain = not self._is_ptx
+        self._source_line = line if file.rpartition("/")[2] in _SOURCES else 0
+
+    def _set_inlined(self, file: str, line: int) -> None:
+        header = header_of(file)
+        self._inlined = header, line if header else 0
+        if header:
+            self._headers[header] = ""  # NVIDIA's listings have no hashes
 
 
 READER = CudaReader()

@@ -27,7 +27,11 @@ class EmulationReader(ListingReader):
         return assembly.parse(text, _SYNTAX)
 
     def normalized(self, instruction: Instruction) -> str:
-        return _normalized(instruction)
+        """Return the instruction with registers by class and width, without labels and
+        addresses."""
+        operands = _LABEL.sub("label", instruction.operands)
+        operands = _REGISTER.sub(_register, operands)
+        return f"{instruction.mnemonic} {_ADDRESS.sub('address', operands)}"
 
 
 class GpuReader(EmulationReader):
@@ -41,13 +45,6 @@ class GpuReader(EmulationReader):
 
     def live_registers(self, function: Function) -> LiveRegisters:
         return live_registers(function)
-
-
-def _normalized(instruction: Instruction) -> str:
-    """Return the instruction with registers by class and width, without labels and addresses."""
-    operands = _LABEL.sub("label", instruction.operands)
-    operands = _REGISTER.sub(_register, operands)
-    return f"{instruction.mnemonic} {_ADDRESS.sub('address', operands)}"
 
 
 def _register(match: re.Match[str]) -> str:
