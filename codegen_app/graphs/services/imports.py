@@ -69,7 +69,19 @@ def _import(
     content = untrusted.read_graph(file, import_limits(settings.IMPORT_MAX_S))
     graph = Graph.objects.filter(digest=content["digest"]).select_related("file").first()
     if graph is not None:
-        _repair(graph, file)
+        # Restore what an equal file can: the stored file if the storage lost it, a preparation that
+        # waits for the file or was quarantined, a comparison with torch that was never requested or
+        # failed.
+        data = file.read_bytes()
+        if not artifacts.is_whole(graph.file) and files.digest_of(data) == graph.file.digest:
+            artifacts.store(data, file.suffix)
+        with transaction.atomic():
+            quarantined = Graph.objects.filter(pk=graph.pk, state=State.QUARANTINED)
+            waiting = Graph.objects.filter(pk=graph.pk, state=State.QUEUED, again_at__isnull=False)
+            if quarantined.update(**work.REQUEUED_FIELDS) or waiting.update(again_at=None):
+                queue.notify(queue.Kind.PREPARE)
+            if graph.state == State.DONE:
+                torch_comparisons.request(graph)
         return graph, False
     # The database could not find other names again.
     for position, node in enumerate(content["nodes"]):
@@ -86,22 +98,6 @@ def _import(
     except IntegrityError:  # an equal file was imported at the same time
         return Graph.objects.get(digest=content["digest"]), False
     return graph, True
-
-
-def _repair(graph: Graph, file: Path) -> None:
-    """Repair an existing graph from an equal file: restore its file if the storage lost it, queue a
-    preparation that waits for the file or was quarantined, and request a comparison with torch that
-    was never requested or failed."""
-    data = file.read_bytes()
-    if not artifacts.is_whole(graph.file) and files.digest_of(data) == graph.file.digest:
-        artifacts.store(data, file.suffix)
-    with transaction.atomic():
-        quarantined = Graph.objects.filter(pk=graph.pk, state=State.QUARANTINED)
-        waiting = Graph.objects.filter(pk=graph.pk, state=State.QUEUED, again_at__isnull=False)
-        if quarantined.update(**work.REQUEUED_FIELDS) or waiting.update(again_at=None):
-            queue.notify(queue.Kind.PREPARE)
-        if graph.state == State.DONE:
-            torch_comparisons.request(graph)
 
 
 def import_limits(seconds: int) -> untrusted.Limits:

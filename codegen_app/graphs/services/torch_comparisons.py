@@ -7,7 +7,6 @@ force. Its output is checked like the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -71,7 +70,8 @@ def run(row: TorchComparison) -> None:
 
 
 def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
-    """Return the row's fields, at the hints of the graph's symbols."""
+    """Return the row's fields, at the hints of the graph's symbols. The answer is checked, since
+    its process has run the file's content."""
     hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
     answer = untrusted.compare_with_torch(
         artifacts.local_file(graph.file, ".pt2"),
@@ -89,25 +89,21 @@ def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
         bindings = {name: sizes[name] for name in hints}
         if any(type(size) is not int for size in bindings.values()):
             raise TypeError
-        findings = list(map(_finding, answer))
+        findings = []
+        for finding in answer:
+            passed = finding["passed"]
+            if not (passed is None or isinstance(passed, bool)):
+                raise TypeError
+            numbers = {name: finding[name] for name in ("max_error", "bound", "ratio")}
+            findings.append(
+                {
+                    "output": sanitize.storable_text(finding["output"], _NAME),
+                    "passed": passed,
+                    # JSON cannot represent an infinity or a NaN.
+                    **{name: float(x) if math.isfinite(x) else None for name, x in numbers.items()},
+                    "detail": sanitize.storable_text(finding["detail"], _DETAIL),
+                }
+            )
     except (KeyError, TypeError, ValueError, OverflowError):
         raise UserError(f"{oracle}: the answer is not a list of findings") from None
     return {"oracle": oracle, "bindings": bindings, "findings": findings}
-
-
-def _finding(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one finding as the row stores it: its process had run the file's content.
-
-    Raises ``KeyError``, ``TypeError`` or ``OverflowError`` for anything else.
-    """
-    passed = answer["passed"]
-    if not (passed is None or isinstance(passed, bool)):
-        raise TypeError
-    numbers = {name: answer[name] for name in ("max_error", "bound", "ratio")}
-    return {
-        "output": sanitize.storable_text(answer["output"], _NAME),
-        "passed": passed,
-        # JSON cannot represent an infinity or a NaN.
-        **{name: float(x) if math.isfinite(x) else None for name, x in numbers.items()},
-        "detail": sanitize.storable_text(answer["detail"], _DETAIL),
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen_app.kernels.modelled.rows import ModelledRow, load_report, modelled_rows_of_builds
@@ -75,7 +75,7 @@ def compare_modelled(builds: Sequence[int]) -> ModelledComparison | None:
     reports = [load_report(rows[build].id) if build in rows else None for build in builds]
     if not any(reports):
         return None
-    sides = (
+    views = (
         build_row(
             SideView,
             rows[build],
@@ -88,7 +88,25 @@ def compare_modelled(builds: Sequence[int]) -> ModelledComparison | None:
         else None
         for build, report in zip(builds, reports, strict=True)
     )
-    return ModelledComparison(tuple(sides), tuple(_groups(reports)))
+    sides = [_figures(report) if report else None for report in reports]
+    groups = []
+    for title in next(side for side in sides if side):
+        figures = [side[title] if side else None for side in sides]
+        keys: Iterable[tuple[str, str]] = dict.fromkeys(
+            key for side in figures for key in side or ()
+        )
+        if title in _RANKED_GROUPS:
+            largest = {key: max(side.get(key) or 0.0 for side in figures if side) for key in keys}
+            keys = sorted(filter(largest.get, keys), key=lambda key: (-largest[key], key))
+        figure_rows = []
+        for name, unit in keys:
+            values = [None if side is None else side.get((name, unit), 0.0) for side in figures]
+            first = values[0]
+            deltas = (None if value is None or first is None else value - first for value in values)
+            if any(value is not None for value in values):
+                figure_rows.append(FigureRow(name, unit, tuple(values), tuple(deltas)))
+        groups.append(FigureGroup(title, tuple(figure_rows)))
+    return ModelledComparison(tuple(views), tuple(groups))
 
 
 def _comparable_rows(rows: Sequence[ModelledRow]) -> dict[int, ModelledRow]:
@@ -113,26 +131,6 @@ def _comparable_rows(rows: Sequence[ModelledRow]) -> dict[int, ModelledRow]:
 
 def _sizes(row: ModelledRow) -> str:
     return json.dumps(row.sizes, sort_keys=True)
-
-
-def _groups(reports: Sequence[Report | None]) -> Iterator[FigureGroup]:
-    sides = [_figures(report) if report else None for report in reports]
-    for title in next(side for side in sides if side):
-        figures = [side[title] if side else None for side in sides]
-        keys: Iterable[tuple[str, str]] = dict.fromkeys(
-            key for side in figures for key in side or ()
-        )
-        if title in _RANKED_GROUPS:
-            largest = {key: max(side.get(key) or 0.0 for side in figures if side) for key in keys}
-            keys = sorted(filter(largest.get, keys), key=lambda key: (-largest[key], key))
-        rows = []
-        for name, unit in keys:
-            values = [None if side is None else side.get((name, unit), 0.0) for side in figures]
-            first = values[0]
-            deltas = (None if value is None or first is None else value - first for value in values)
-            if any(value is not None for value in values):
-                rows.append(FigureRow(name, unit, tuple(values), tuple(deltas)))
-        yield FigureGroup(title, tuple(rows))
 
 
 # The largest figures first, without those that are 0 on all sides.

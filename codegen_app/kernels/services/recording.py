@@ -68,34 +68,30 @@ def prepare(scheduled: Scheduled, targets: Sequence[str]) -> list[PreparedNode]:
             callers = tuple(template.generate(dict(config)) for config in shared.configs)
             offer = replace(shared, callers=callers)
         else:
-            offer = offers[node_problem.digest] = _node_candidates(node, scheduled, alone)
+            # The default first, then others spread over the engine's; equal sources once.
+            default = scheduled.backend.default(node)
+            others = {
+                caller.name: caller
+                for caller in scheduled.backend.candidates(node).callers
+                if caller.name != default.name
+            }
+            callers = (default, *spread(others, MAX_RECORDED - 1).values())
+            legality = {target: backend.legality(node) for target, backend in alone.items()}
+            # Targets with the same rejection share a line.
+            rejected: dict[RejectedConfig, dict[str, Any]] = {}
+            for target, result in legality.items():
+                for config in result.rejected:
+                    line = rejected.setdefault(config, rejected_line(config) | {"targets": []})
+                    line["targets"].append(target)
+            offer = offers[node_problem.digest] = NodeCandidates(
+                callers,
+                tuple(caller.kernel.config for caller in callers),
+                len(others) + 1,
+                {target: result.legal for target, result in legality.items()},
+                list(rejected.values()),
+            )
         prepared.append(PreparedNode(node, node_problem, offer))
     return prepared
-
-
-def _node_candidates(
-    node: SchedulerNode, scheduled: Scheduled, alone: Mapping[str, BaseScheduling]
-) -> NodeCandidates:
-    """Return the default first, then others spread over the engine's candidates; equal sources
-    once."""
-    default = scheduled.backend.default(node)
-    offered = scheduled.backend.candidates(node)
-    others = {caller.name: caller for caller in offered.callers if caller.name != default.name}
-    callers = (default, *spread(others, MAX_RECORDED - 1).values())
-    legality = {target: backend.legality(node) for target, backend in alone.items()}
-    # Targets with the same rejection share a line.
-    rejected: dict[RejectedConfig, dict[str, Any]] = {}
-    for target, result in legality.items():
-        for config in result.rejected:
-            line = rejected.setdefault(config, rejected_line(config) | {"targets": []})
-            line["targets"].append(target)
-    return NodeCandidates(
-        callers,
-        tuple(caller.kernel.config for caller in callers),
-        len(others) + 1,
-        {target: result.legal for target, result in legality.items()},
-        list(rejected.values()),
-    )
 
 
 def record_schedule(graph: Graph, scheduled: Scheduled, prepared: Sequence[PreparedNode]) -> None:

@@ -300,7 +300,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
             for node in scheduled
         ),
         builds=builds_of_graphs([graph.pk]).get(graph.pk, ()),
-        nodes=_view_nodes(graph, scheduled, _kernel_lines(graph, served)),
+        nodes=_view_nodes(graph, scheduled, served),
         not_made=(),
         code_error="",
         torch=torch_view(graph, torch_here=graph.torch_here),
@@ -312,6 +312,12 @@ def _scheduled_row(
 ) -> ScheduledRow:
     members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
     median = serving.median_ns if serving else None
+    # The module that holds all members: the common prefix of their dotted paths.
+    module: list[str] = []
+    for parts in zip(*(member.module_path.split(".") for member in members), strict=False):
+        if len(set(parts)) > 1:
+            break
+        module.append(parts[0])
     return build_row(
         ScheduledRow,
         node,
@@ -319,7 +325,7 @@ def _scheduled_row(
         url=node.get_absolute_url(),
         problem=node.problem.summary if node.problem else "",
         graph_nodes=tuple(member.name for member in members),
-        module=_common_module([member.module_path for member in members]),
+        module=".".join(module),
         serving=serving,
         share=median / total_ns if median is not None and total_ns else None,
         **values,
@@ -338,28 +344,24 @@ def _dependencies(scheduled: Iterable[TemplateNode]) -> dict[int, tuple[int, ...
     return writers
 
 
-def _kernel_lines(
-    graph: Graph, served: Mapping[int, ServingKernel]
-) -> dict[tuple[int, str], KernelLines]:
-    """Return where calls are computed, by scheduled node and the call's name (1 query)."""
-    uses = KernelUse.objects.filter(
-        template_node__graph=graph, kernel__name__in={row.kernel for row in served.values()}
-    )
-    kernel_lines = {}
-    for node, kernel, origins in uses.values_list("template_node", "kernel__name", "line_origins"):
-        if node in served and served[node].kernel == kernel:
-            for name, lines in lines_by_node(origins).items():
-                url = f"{served[node].url}?{urlencode({'node': node, 'of': name})}"
-                kernel_lines[node, name] = KernelLines(kernel, url, lines)
-    return kernel_lines
-
-
 def _view_nodes(
     graph: Graph,
     scheduled: Iterable[TemplateNode],
-    computed: Mapping[tuple[int, str], KernelLines],
+    served: Mapping[int, ServingKernel],
 ) -> tuple[ViewNode, ...]:
-    """Return the model's nodes with the edges between them (1 query)."""
+    """Return the model's nodes with the edges between them, and where they are computed (2
+    queries)."""
+    computed: dict[tuple[int, str], KernelLines] = {}
+    uses = KernelUse.objects.filter(
+        template_node__graph=graph, kernel__name__in={row.kernel for row in served.values()}
+    )
+    for node_id, kernel, origins in uses.values_list(
+        "template_node", "kernel__name", "line_origins"
+    ):
+        if node_id in served and served[node_id].kernel == kernel:
+            for name, lines in lines_by_node(origins).items():
+                url = f"{served[node_id].url}?{urlencode({'node': node_id, 'of': name})}"
+                computed[node_id, name] = KernelLines(kernel, url, lines)
     owners: dict[str, list[TemplateNode]] = {}
     for node in scheduled:
         for member in node.graph_nodes.all():
@@ -394,13 +396,3 @@ def _view_nodes(
         )
         for row in rows
     )
-
-
-def _common_module(paths: list[str]) -> str:
-    """Return the module that holds all of these: the common prefix of their dotted paths."""
-    common = []
-    for parts in zip(*(path.split(".") for path in paths), strict=False):
-        if len(set(parts)) > 1:
-            break
-        common.append(parts[0])
-    return ".".join(common)

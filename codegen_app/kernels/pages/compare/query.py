@@ -177,7 +177,13 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     is_shown = same_language and not same_source and not large_sources
     pairs = _pair_functions(pair, listings)
     times = comparable_times(rows)
-    labels = _labels(rows)
+    # Each side is labelled by what differs: the compiler if nothing else does, the target if
+    # nothing differs.
+    differing = [part for part in _LABELS if len({_LABELS[part](build) for build in rows}) > 1]
+    shorter = [part for part in differing if part != "toolchain"]
+    if len({_label(build, shorter) for build in rows}) == len(rows):
+        differing = shorter
+    labels = [_label(build, differing or ["target"]) for build in rows]
     sides = []
     for row, label in zip(rows, labels, strict=True):
         result = times.get(row.pk)
@@ -201,7 +207,9 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     return ComparePage(
         sides=tuple(sides),
         verdicts=verdicts(rows, labels, times),
-        profile=profile_rows(pair, list(map(_main_function, pair, listings))),
+        profile=profile_rows(
+            pair, [(each.reader, each.main) if each and each.main else None for each in listings]
+        ),
         shown=shown,
         resources=_resources(rows),
         same_source=same_source,
@@ -265,22 +273,15 @@ def _label(build: Build, parts: Sequence[str]) -> str:
     return " ".join(_LABELS[part](build) for part in parts)
 
 
-def _labels(builds: Sequence[Build]) -> list[str]:
-    """Return a label for each side made of what differs: the compiler if nothing else does, the
-    target if nothing differs."""
-    naming_parts = [part for part in _LABELS if len({_LABELS[part](build) for build in builds}) > 1]
-    shorter = [part for part in naming_parts if part != "toolchain"]
-    if len({_label(build, shorter) for build in builds}) == len(builds):
-        naming_parts = shorter
-    return [_label(build, naming_parts or ["target"]) for build in builds]
-
-
 @dataclass(frozen=True)
 class _Listing:
+    """A build's listing; ``main`` is the function whose resources are compared."""
+
     target: Target
     reader: ListingReader
     dialect: str
     functions: tuple[Function, ...]
+    main: Function | None
 
 
 def _listing(build: Build) -> _Listing | None:
@@ -294,20 +295,13 @@ def _listing(build: Build) -> _Listing | None:
         functions = reader.parse(text).functions
         # The runtime's functions (assertions, prints) belong to no line of the source.
         of_source = [row for row in functions if any(line.source_line for line in row.instructions)]
-        return _Listing(target, reader, reader.dialect_of(text), tuple(of_source or functions))
+        compared = tuple(of_source or functions)
+        # The longest if the listing names the function with the most registers differently.
+        resources = _largest_function(build)
+        largest = [row for row in compared if build.resources.get(row.name) == resources]
+        main = max(largest or compared, key=lambda row: len(row.instructions), default=None)
+        return _Listing(target, reader, reader.dialect_of(text), compared, main)
     return None
-
-
-def _main_function(build: Build, listing: _Listing | None) -> tuple[ListingReader, Function] | None:
-    """Return the device function with the most registers, whose resources are compared; the longest
-    one if the listing names it differently."""
-    if listing is None or not listing.functions:
-        return None
-    resources = _largest_function(build)
-    names = [name for name, figures in build.resources.items() if figures == resources]
-    named = [row for row in listing.functions if row.name in names]
-    longest = max(named or listing.functions, key=lambda row: len(row.instructions))
-    return listing.reader, longest
 
 
 def _pair_functions(

@@ -158,28 +158,11 @@ def _lines(
     rows = [
         _listing_row(
             *(number, line, code, tints, line_figures(figures.get(number), modelled)),
-            _header(line, headers) if view.headers else "",
+            headers if view.headers else None,
         )
         for number, (line, code) in enumerate(zip(lines, html, strict=True), first)
     ]
     return chunk_lines(rows, [not _is_directive(line) for line in lines])
-
-
-def _header(line: ListingLine, address: str) -> str:
-    """Return the header that a line was inlined from, as a link if it is shown."""
-    if not line.header:
-        return '<span class="h"></span>'
-    name = line.header.rpartition("/")[2].removesuffix(".h")
-    title, anchor = f"inlined from {line.header}", ""
-    if line.header_line:  # 0 is a compiler's own instruction, without a line
-        name += f":{line.header_line}"
-        title += f", line {line.header_line}"
-        anchor = f"#L{line.header_line}"
-    text = f'title="{escape(title)}">{escape(name)}'
-    if not address:
-        return f'<span class="h" {text}</span>'
-    url = f"{escape(address + line.header)}{anchor}"
-    return f'<a class="h" tabindex="-1" href="{url}" {text}</a>'
 
 
 def block_rows(function: FunctionRow, address: str) -> SafeString:
@@ -259,10 +242,19 @@ def _source(
         if number in messages:
             css += " error"
             title = f"{messages[number]['severity']}: {messages[number]['message']}"
-        margin, heat, waits = _heat(number, modelled)
-        title = "; ".join(filter(None, (title, waits)))
+        margin = ""
+        if modelled is not None and (row := modelled.lines.get(number)) is None:
+            margin = '<span class="heat"></span>'
+        elif modelled is not None and row is not None:
+            margin = f'<span class="heat">{100 * row.share:.1f}%</span>'
+            css += f" heat{row.heat}"
+            waits = (
+                f"modelled on {modelled.where}: {format_mean(row.stall)} stall cycles per wave,"
+                f" {100 * row.share:.1f}% of all stall cycles"
+            )
+            title = f"{title}; {waits}" if title else waits
         mapped = number if number in tints else 0
-        rows.append(code_row("L", number, html, css + heat, mapped, title, margin))
+        rows.append(code_row("L", number, html, css, mapped, title, margin))
     # A long comment at the beginning is folded.
     mark = "#" if page.source_file.endswith(".py") else "//"
     lines = page.source.split("\n")
@@ -278,20 +270,6 @@ def _source(
 
 
 _LEAST_FOLDED = 3
-
-
-def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
-    """Return a source line's heat: its figure, its class, and its title."""
-    if modelled is None:
-        return "", "", ""
-    row = modelled.lines.get(number)
-    if row is None:
-        return '<span class="heat"></span>', "", ""
-    tooltip = (
-        f"modelled on {modelled.where}: {format_mean(row.stall)} stall cycles per wave,"
-        f" {100 * row.share:.1f}% of all stall cycles"
-    )
-    return f'<span class="heat">{100 * row.share:.1f}%</span>', f" heat{row.heat}", tooltip
 
 
 def _listing(
@@ -335,9 +313,26 @@ def _listing_row(
     html: SafeString,
     tints: Mapping[int, str],
     figures: tuple[str, str],
-    header: str = "",
+    headers: str | None,
 ) -> str:
+    """Return a row; ``headers`` is the URL of the headers' sources, "" for no links, None for a
+    listing without lines from headers."""
     cells, waits = figures
+    header = "" if headers is None else '<span class="h"></span>'
+    if headers is not None and line.header:
+        name = line.header.rpartition("/")[2].removesuffix(".h")
+        source, anchor = f"inlined from {line.header}", ""
+        if line.header_line:  # 0 is a compiler's own instruction, without a line
+            name += f":{line.header_line}"
+            source += f", line {line.header_line}"
+            anchor = f"#L{line.header_line}"
+        text = f'title="{escape(source)}">{escape(name)}'
+        url = f"{escape(headers + line.header)}{anchor}"
+        header = (
+            f'<a class="h" tabindex="-1" href="{url}" {text}</a>'
+            if headers
+            else f'<span class="h" {text}</span>'
+        )
     if line.kind != "instruction":
         css = "dir" if _is_directive(line) else ""
         return code_row("I", number, html, css, margin=_MARGIN + header + cells)

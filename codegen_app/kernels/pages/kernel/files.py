@@ -73,7 +73,20 @@ def build_file(request: HttpRequest, name: str, build: int, file: str) -> HttpRe
                 " download the listing instead.",
             )
             return redirect(f"{reverse('kernel', args=[name])}?build={build}")
-        return _offline(name, row)
+        # The page as one file, with its style and script inlined: nothing is fetched.
+        page = kernel_page(name, row.pk, None)
+        styles = ("web/tokens", "web/base", "web/components", "kernels/code")
+        text = render_to_string(
+            "kernels/offline/kernel.html",
+            {
+                "page": page,
+                "code": codeview.offline_panes(page),
+                "kinds": kind_titles(page.words),
+                "style": mark_safe("".join(_static(f"css/{css}.css") for css in styles)),  # noqa: S308
+                "script": mark_safe(_static("js/kernels/offline.js")),  # noqa: S308
+            },
+        )
+        return download(text, f"{name}.{row.target}.html", "text/html; charset=utf-8")
     if artifact is None:
         raise Http404(f"build {build} has no {file}")
     try:
@@ -89,23 +102,6 @@ def build_file(request: HttpRequest, name: str, build: int, file: str) -> HttpRe
         filename=f"{name}.{row.target}.{file.rpartition('.')[2]}",
         content_type="application/octet-stream",
     )
-
-
-def _offline(name: str, build: Build) -> HttpResponse:
-    """Return a kernel's page as one file, with its style and script inlined: nothing is fetched."""
-    page = kernel_page(name, build.pk, None)
-    styles = ("web/tokens", "web/base", "web/components", "kernels/code")
-    text = render_to_string(
-        "kernels/offline/kernel.html",
-        {
-            "page": page,
-            "code": codeview.offline_panes(page),
-            "kinds": kind_titles(page.words),
-            "style": mark_safe("".join(_static(f"css/{name}.css") for name in styles)),  # noqa: S308
-            "script": mark_safe(_static("js/kernels/offline.js")),  # noqa: S308
-        },
-    )
-    return download(text, f"{name}.{build.target}.html", "text/html; charset=utf-8")
 
 
 def _static(path: str) -> str:

@@ -319,7 +319,8 @@ def kernel_page(
             if digest in paths:
                 listing = _cached_listing(paths[digest], digest, build.target)
     of_build = [row for row in rows if build and row.build == build.id and row.is_shown]
-    newest = max(of_build, key=_finished, default=None)
+    never = datetime.min.replace(tzinfo=UTC)
+    newest = max(of_build, key=lambda row: (row.finished_at or never, row.id), default=None)
     modelled_row = next((row for row in of_build if row.id == model_id), newest)
     report = load_report(modelled_row.id) if modelled_row else None
     modelled = modelled_view(report, listing, launch, at) if report else None
@@ -351,10 +352,6 @@ def kernel_page(
         if use
         else None,
     )
-
-
-def _finished(row: ModelledRow) -> tuple[datetime, int]:
-    return row.finished_at or datetime.min.replace(tzinfo=UTC), row.id
 
 
 # Files are addressed by the digest of their content, so a parsed result stays valid.
