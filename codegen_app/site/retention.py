@@ -41,9 +41,20 @@ def sweep_host(*, dry_run: bool = False) -> dict[str, int]:
     cache = compilers.code_cache()
     if not dry_run:
         cache.sweep()
+    fetched = 0
+    for file in artifacts.fetched_folder().rglob("*"):
+        try:
+            old = file.is_file() and file.stat().st_mtime < time.time() - UNUSED_AGE.total_seconds()
+            if old and not dry_run:
+                file.unlink()
+                if file.parent != artifacts.fetched_folder():
+                    file.parent.rmdir()
+        except OSError:  # another worker was faster, or uses the folder
+            continue
+        fetched += old
     return {
         "entries of the code cache": cache.shrink(settings.CODE_CACHE_MAX_BYTES, dry_run=dry_run),
-        "fetched copies": _sweep_fetched(dry_run),
+        "fetched copies": fetched,
     }
 
 
@@ -82,21 +93,6 @@ def _delete(rows: QuerySet[Any], dry_run: bool, at_most: int) -> int:
     if not dry_run:
         rows.filter(pk__in=keys).delete()
     return len(keys)
-
-
-def _sweep_fetched(dry_run: bool) -> int:
-    removed = 0
-    for file in artifacts.fetched_folder().rglob("*"):
-        try:
-            old = file.is_file() and file.stat().st_mtime < time.time() - UNUSED_AGE.total_seconds()
-            if old and not dry_run:
-                file.unlink()
-                if file.parent != artifacts.fetched_folder():
-                    file.parent.rmdir()
-        except OSError:  # another worker was faster, or uses the folder
-            continue
-        removed += old
-    return removed
 
 
 def _sweep_runs(dry_run: bool, at_most: int) -> int:

@@ -57,10 +57,15 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         try:
-            if options["cancel"] is not None:
-                self._cancel(options["cancel"], options["why"])
-            else:
+            if options["cancel"] is None:
                 self._start(options)
+                return
+            run = TuningRun.objects.filter(pk=options["cancel"]).first()
+            if run is None:
+                raise CommandError(f"no run {options['cancel']}")
+            if not ledger.cancel(run, None, options["why"]):
+                raise CommandError(f"run {run.pk} is over: {run.state}")
+            self.stdout.write(f"run {run.pk} is cancelled")
         except UserError as error:
             raise CommandError(str(error)) from None
 
@@ -102,14 +107,6 @@ class Command(BaseCommand):
             why=options["why"],
         )
         self.stdout.write(f"run {run.pk} is shown at {run.get_absolute_url()}")
-
-    def _cancel(self, pk: int, why: str) -> None:
-        run = TuningRun.objects.filter(pk=pk).first()
-        if run is None:
-            raise CommandError(f"no run {pk}")
-        if not ledger.cancel(run, None, why):
-            raise CommandError(f"run {pk} is over: {run.state}")
-        self.stdout.write(f"run {pk} is cancelled")
 
 
 def _binding(text: str) -> tuple[str, int]:

@@ -60,7 +60,17 @@ class DatabaseServer:
             return
         if postgres.is_running(cluster):
             self._pause_s = _PAUSE_S
-            self._watch_recovery(cluster, now)
+            if now < self._next_question_s:
+                return
+            self._next_question_s = now + _ASK_EVERY_S
+            if postgres.is_ready(cluster):
+                self._ready_at_s = now
+            elif now - self._ready_at_s > self._recovery_limit_s:
+                self._say("the database server does not recover; restarting it")
+                self._recovery_limit_s *= 2
+                with suppress(PostgresError):  # the next check tries again
+                    postgres.stop_at_once(cluster)
+                self._ready_at_s = now
         elif now >= self._next_try_s:
             self._say("the database server ended; restarting it")
             try:
@@ -69,19 +79,6 @@ class DatabaseServer:
                 self._say(f"{error}; trying again in {self._pause_s:.0f} s")
                 self._next_try_s = time.monotonic() + self._pause_s
                 self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
-
-    def _watch_recovery(self, cluster: Cluster, now: float) -> None:
-        if now < self._next_question_s:
-            return
-        self._next_question_s = now + _ASK_EVERY_S
-        if postgres.is_ready(cluster):
-            self._ready_at_s = now
-        elif now - self._ready_at_s > self._recovery_limit_s:
-            self._say("the database server does not recover; restarting it")
-            self._recovery_limit_s *= 2
-            with suppress(PostgresError):  # the next check tries again
-                postgres.stop_at_once(cluster)
-            self._ready_at_s = now
 
     def retry(self, question: Callable[[], T]) -> T:
         """Return the result of a repeatable function, even if the database was unavailable

@@ -93,11 +93,30 @@ class Supervisor:
 
     def watch(self, say: Callable[[str], None]) -> None:
         """Restart what ended by itself, and keep the logs short; call it about every second."""
+        now = time.monotonic()
         for running in self._running:
+            name = running.program.name
+            keep_short(self.log_of(name))
             status = running.process.poll()
-            if status is not None:
-                self._revive(running, status, say)
-            keep_short(self.log_of(running.program.name))
+            if status is None:
+                continue
+            if running.again_at is None:
+                if now - running.since >= _STABLE_S:
+                    running.restarts = 0
+                pause = running.pause_s()
+                running.restarts += 1
+                running.again_at = now + pause
+                when = f" in {pause:g} s" if pause else ""
+                say(f"{name} ended with {status} ({self.log_of(name)}); restarting it{when}")
+            if now < running.again_at:
+                continue
+            try:
+                running.process = self._spawn(running.program)
+            except OSError as error:  # no memory, no room: try later
+                say(f"{name} cannot be started: {error.strerror or error}")
+                running.again_at = now + _MAX_PAUSE_S
+            else:
+                running.since, running.again_at = now, None
         _reap({running.process.pid for running in self._running})
 
     def pids(self) -> dict[int, Program]:
@@ -112,27 +131,6 @@ class Supervisor:
         """Kill a program that does not answer; ``watch`` restarts it."""
         if pid in self.pids():
             _kill(pid)
-
-    def _revive(self, running: _Running, status: int, say: Callable[[str], None]) -> None:
-        now = time.monotonic()
-        if running.again_at is None:
-            if now - running.since >= _STABLE_S:
-                running.restarts = 0
-            pause = running.pause_s()
-            running.restarts += 1
-            running.again_at = now + pause
-            when = f" in {pause:g} s" if pause else ""
-            log = self.log_of(running.program.name)
-            say(f"{running.program.name} ended with {status} ({log}); restarting it{when}")
-        if now < running.again_at:
-            return
-        try:
-            running.process = self._spawn(running.program)
-        except OSError as error:  # no memory, no room: try later
-            say(f"{running.program.name} cannot be started: {error.strerror or error}")
-            running.again_at = now + _MAX_PAUSE_S
-        else:
-            running.since, running.again_at = now, None
 
     def stop(self) -> None:
         """End every process that was started here, and its descendants."""

@@ -86,6 +86,20 @@ def api_page(schema: Mapping[str, Any]) -> ApiPage:
             answers = (
                 Answer(str(status), _MEANINGS.get(str(status), "")) for status in part["responses"]
             )
+            parameters = []
+            for row in part.get("parameters", ()):
+                value = row["schema"]
+                kind = ", ".join(f"{name} {value[name]}" for name in _SHOWN if name in value)
+                parameters.append(
+                    Parameter(
+                        name=row["name"],
+                        place=row["in"],
+                        required=bool(row.get("required")),
+                        kind=kind.removeprefix("type "),
+                        default=str(value.get("default", "")),
+                        description=row.get("description") or value.get("description", ""),
+                    )
+                )
             operation = Operation(
                 anchor=part["operationId"],
                 method=method.upper(),
@@ -93,23 +107,10 @@ def api_page(schema: Mapping[str, Any]) -> ApiPage:
                 summary=part.get("summary", ""),
                 description=" ".join(part.get("description", "").split()),
                 scope="ingest" if method == "post" else "read",
-                parameters=tuple(map(_parameter, part.get("parameters", ()))),
+                parameters=tuple(parameters),
                 body=part.get("requestBody", {}).get("description", ""),
                 answers=tuple(answers),
             )
             operations.append(operation)
-    formats = tuple((name, kind.title) for name, kind in importer.FORMATS.items())
+    formats = tuple((name, reader.title) for name, reader in importer.FORMATS.items())
     return ApiPage(schema["info"]["description"], tuple(operations), formats)
-
-
-def _parameter(part: Mapping[str, Any]) -> Parameter:
-    schema = part["schema"]
-    kind = ", ".join(f"{name} {schema[name]}" for name in _SHOWN if name in schema)
-    return Parameter(
-        name=part["name"],
-        place=part["in"],
-        required=bool(part.get("required")),
-        kind=kind.removeprefix("type "),
-        default=str(schema.get("default", "")),
-        description=part.get("description") or schema.get("description", ""),
-    )

@@ -88,7 +88,12 @@ def overview_changes() -> OverviewChanges:
     """Return recent changes (5 queries), by indexes of alerts and changes: no point is read."""
     rows = Alert.objects.filter(state__in=OPEN_ALERT_STATES, duplicate_of=None).order_by()
     counts = dict(rows.values_list("kind").annotate(Count("pk")))
-    regressions, improvements = map(_alerts, (AlertKind.REGRESSION, AlertKind.IMPROVEMENT))
+    effect = Case(When(worst_ratio__gt=0, then=Abs(Ln("worst_ratio"))), output_field=FloatField())
+    largest_first = rows.select_related("revision").order_by(effect.desc(nulls_last=True), "-pk")
+    regressions, improvements = (
+        list(largest_first.filter(kind=kind)[:_MAX_ALERTS])
+        for kind in (AlertKind.REGRESSION, AlertKind.IMPROVEMENT)
+    )
     keys = [row.pk for row in (*regressions, *improvements)]
     # 0 matches none: the same queries without alerts.
     worst_rows = _changes(Change.objects.filter(pk__in=worst_change_ids([0, *keys])))
@@ -106,13 +111,6 @@ def overview_changes() -> OverviewChanges:
             Mover(series_head(row.series), change_summary(row, row.series.unit)) for row in changes
         ),
     )
-
-
-def _alerts(kind: AlertKind) -> list[Alert]:
-    rows = Alert.objects.filter(kind=kind, state__in=OPEN_ALERT_STATES, duplicate_of=None)
-    effect = Case(When(worst_ratio__gt=0, then=Abs(Ln("worst_ratio"))), output_field=FloatField())
-    largest_first = rows.select_related("revision").order_by(effect.desc(nulls_last=True), "-pk")
-    return list(largest_first[:_MAX_ALERTS])
 
 
 def _changes(rows: QuerySet[Change]) -> QuerySet[Change]:

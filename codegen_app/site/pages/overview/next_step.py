@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
@@ -85,32 +84,27 @@ def next_step(
     ``alive``: a worker is available."""
     if summary is None:
         return None
-    return next(_steps(summary, changes, alive), None)
-
-
-def _steps(summary: OverviewSummary, changes: OverviewChanges, alive: bool) -> Iterator[NextStep]:
     if changes.worst_regressions:
         alert = changes.worst_regressions[0]
         text = f"Review {changes.regressions} open regression"
         text += "s" if changes.regressions > 1 else ""
         why = f"Start with {alert.revision}" + (" (generated history)" if alert.generated else "")
-        yield NextStep(text, why, alert.url, "Open the alert")
+        return NextStep(text, why, alert.url, "Open the alert")
     if summary.state in OPEN_STATES and not alive:
         why = "The graph is queued for preparation, and no worker is online"
-        yield NextStep("Start a worker", why, reverse("devices"), "Workers and devices")
+        return NextStep("Start a worker", why, reverse("devices"), "Workers and devices")
     if summary.state in (State.REJECTED, State.QUARANTINED):
         why = "Its kernels could not be generated"
-        yield NextStep(f"See why {summary.name} failed", why, summary.url, "Open the graph")
+        return NextStep(f"See why {summary.name} failed", why, summary.url, "Open the graph")
     if summary.state in OPEN_STATES:
         why = "Its kernels are being generated"
-        yield NextStep(
+        return NextStep(
             f"Watch the preparation of {summary.name}", why, summary.url, "Open the graph"
         )
-        return
     measured, top = summary.measured, summary.top
     if measured.with_kernel and not measured.is_whole:
         missing = measured.with_kernel - measured.measured
-        yield NextStep(
+        return NextStep(
             f"Measure the remaining {missing} node{'s' if missing > 1 else ''}"
             if measured.measured
             else f"Measure the kernels of {summary.name}",
@@ -126,10 +120,11 @@ def _steps(summary: OverviewSummary, changes: OverviewChanges, alive: bool) -> I
             if top.selected
             else "no kernel has beaten the default"
         )
-        yield NextStep(
+        return NextStep(
             f"Search for a faster {top.name}",
             f"{100 * top.share:.1f}% of the measured time; {tuned}",
             f"{reverse('retune')}?{urlencode({'node': top.id})}",
             f"Retune {top.name}",
             permissions.RETUNE,
         )
+    return None
