@@ -92,12 +92,10 @@ class ComparedRow:
 
     @property
     def is_emulated(self) -> bool:
-        """Whether the times are those of the CPU emulation."""
         return self.origin == _EMULATED
 
     @property
     def is_generated(self) -> bool:
-        """Whether its points were generated."""
         return self.origin == Source.GENERATED.value
 
 
@@ -266,7 +264,6 @@ def _groupings(found: StoredSides, grouping: Grouping) -> dict[int, tuple[str, .
 
 
 def _median(side: MeasuredSeries | None, series: StoredSeries) -> float | None:
-    """Return the median in the series' unit."""
     if side is None:
         return None
     if side.samples.size:

@@ -78,7 +78,21 @@ def _side(text: str, parameter: str, repository: str) -> ComparedSide:
     if len(text) > _LONGEST_NAME:
         raise UserError(f"{parameter}: a name has at most {_LONGEST_NAME} characters")
     if text.startswith(RUN):
-        return _run(text, parameter)
+        number = text.removeprefix(RUN)
+        key = int(number) if number.isascii() and number.isdecimal() and len(number) < 19 else 0
+        row = TuningRun.objects.select_related("graph").filter(pk=key).first()
+        if row is None:
+            raise UserError(f"{parameter}: tuning run “{number}” does not exist")
+        return ComparedSide(
+            text=text,
+            name=f"run {row.pk} of {row.graph.name}",
+            branches=(),
+            repository="",
+            at=row.created_at,
+            keys=(),
+            run=row.pk,
+            run_url=row.get_absolute_url(),
+        )
     if text.startswith(BRANCH):
         name = text.removeprefix(BRANCH)
         rows = _commit_rows(_newest(_revisions(repository).filter(branch=name)))
@@ -162,24 +176,6 @@ def _make_side(
         repository=rows[0].repository,
         at=min(moments, default=None),
         keys=tuple(row.pk for row in rows),
-    )
-
-
-def _run(text: str, parameter: str) -> ComparedSide:
-    number = text.removeprefix(RUN)
-    key = int(number) if number.isascii() and number.isdecimal() and len(number) < 19 else 0
-    row = TuningRun.objects.select_related("graph").filter(pk=key).first()
-    if row is None:
-        raise UserError(f"{parameter}: tuning run “{number}” does not exist")
-    return ComparedSide(
-        text=text,
-        name=f"run {row.pk} of {row.graph.name}",
-        branches=(),
-        repository="",
-        at=row.created_at,
-        keys=(),
-        run=row.pk,
-        run_url=row.get_absolute_url(),
     )
 
 

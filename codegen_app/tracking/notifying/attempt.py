@@ -30,7 +30,6 @@ class Attempt:
 
     @classmethod
     def delivered(cls, status: int | None = None, note: str = "") -> Attempt:
-        """Return a success."""
         return cls(Outcome.THROUGH, _line(note), status)
 
     @classmethod

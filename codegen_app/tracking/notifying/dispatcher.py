@@ -27,13 +27,11 @@ class Dispatcher:
         self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         if not settings.SECRET_KEY_GIVEN:
             log.warning("this worker cannot send webhooks: KILN_SECRET_KEY is not set")
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread."""
         self._over.set()
 
     def _run(self) -> None:

@@ -41,7 +41,6 @@ def subject(message: Message) -> str:
 
 
 def text(message: Message) -> str:
-    """Return the whole e-mail."""
     alert = message.alert
     if alert is None:
         lines = ["This is a test message, requested on Kiln's Channels page."]

@@ -46,7 +46,6 @@ class ChangeNote:
 
     @property
     def high(self) -> float | None:
-        """The upper bound."""
         return self.ratio_high
 
 
@@ -110,7 +109,6 @@ class Message:
     series: tuple[SeriesNote, ...] = ()
 
     def as_json(self) -> bytes:
-        """Return the body of a webhook."""
         return json.dumps(asdict(self), default=datetime.isoformat, ensure_ascii=False).encode()
 
 

@@ -146,30 +146,24 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
     if not channel.active:
         return lambda: Attempt.permanent("the channel is switched off")
     try:
-        if channel.kind == ChannelKind.WEBHOOK:
-            return _prepare_webhook(delivery)
+        key = signing.key(channel.key_salt) if channel.kind == ChannelKind.WEBHOOK else ""
         content = message.build_message(delivery)
-        to = channel.address.split()
-        return partial(smtp.send, email.subject(content), email.text(content), to, delivery.key)
+        if channel.kind == ChannelKind.EMAIL:
+            to = channel.address.split()
+            return partial(smtp.send, email.subject(content), email.text(content), to, delivery.key)
+        body, timestamp = content.as_json(), str(int(content.sent_at.timestamp()))
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "Kiln-Webhook/1",
+            "Kiln-Delivery": str(delivery.key),
+            "Kiln-Event": content.event,
+            "Kiln-Timestamp": timestamp,
+            "Kiln-Signature": f"v1={signing.signature(key, timestamp, body)}",
+        }
+        return partial(webhook.post, channel.address, body, headers, settings.WEBHOOK_NETWORKS)
     except signing.OtherSecretError as error:
         attempt = Attempt.temporary(str(error))  # left to a process with the site's secret
     except Exception as error:
         log.exception("building the message of delivery %s failed", delivery.pk)
         attempt = Attempt.permanent(f"internal error: {type(error).__name__}: {error}")
     return lambda: attempt
-
-
-def _prepare_webhook(delivery: Delivery) -> Callable[[], Attempt]:
-    channel = delivery.channel
-    key = signing.key(channel.key_salt)
-    content = message.build_message(delivery)
-    body, timestamp = content.as_json(), str(int(content.sent_at.timestamp()))
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "Kiln-Webhook/1",
-        "Kiln-Delivery": str(delivery.key),
-        "Kiln-Event": content.event,
-        "Kiln-Timestamp": timestamp,
-        "Kiln-Signature": f"v1={signing.signature(key, timestamp, body)}",
-    }
-    return partial(webhook.post, channel.address, body, headers, settings.WEBHOOK_NETWORKS)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from codegen_app.tracking.models import Series
@@ -51,20 +51,20 @@ def environment_marks(series: Series, points: Sequence[PointEnvironment]) -> tup
     point has its own facts, only the latest ``MAX_COMPARED`` differing points are compared."""
     differ = [n for n in range(1, len(points)) if points[n].facts != points[n - 1].facts]
     first = differ[-MAX_COMPARED] if len(differ) > MAX_COMPARED else 1
-    environments = _Environments(series)
+    compare = _environment_comparer(series)
     seen: dict[tuple[str, str, str], int] = {}
     marks = []
     for place in (n for n in differ if n >= first):
         before, now = points[place - 1].facts, points[place].facts
         after = points[place + 1].facts if place + 1 < len(points) else now
         what = []
-        for difference in environments.differences(before, now):
+        for difference in compare(before, now):
             seen[_value_key(difference, difference.before)] = place - 1
             last = seen.get(_value_key(difference, difference.after))
             if last is not None and place - last <= _RETURN_WINDOW:
                 continue
             if difference.aspect is Aspect.READINGS and not any(
-                later.name == difference.name for later in environments.differences(before, after)
+                later.name == difference.name for later in compare(before, after)
             ):
                 continue
             what.append(difference.sentence)
@@ -81,26 +81,26 @@ def _value_key(difference: Difference, value: str) -> tuple[str, str, str]:
     return difference.aspect, difference.name, value
 
 
-class _Environments:
-    """Environments of one series; each pair is compared once."""
+def _environment_comparer(series: Series) -> Callable[[str, str], tuple[Difference, ...]]:
+    """Return a function that compares the facts of two environments of a series, each pair once."""
+    identity: dict[str, Any] = {
+        "target": series.target,
+        "device": series.device_name,
+        "toolchain": series.toolchain,
+    }
 
-    def __init__(self, series: Series) -> None:
-        self._identity: dict[str, Any] = {
-            "target": series.target,
-            "device": series.device_name,
-            "toolchain": series.toolchain,
-        }
-        self._point = lru_cache(maxsize=None)(self._parse_point)
-        self.differences = lru_cache(maxsize=None)(self._differences)
+    @cache
+    def parse(facts: str) -> Point:
+        value: dict[str, Any] = {"value": 1.0, "low": None, "high": None, "n": 1}
+        return point_of(json.loads(facts), **value, **identity, revision="")
 
-    def _differences(self, before_facts: str, after_facts: str) -> tuple[Difference, ...]:
-        before, after = self._point(before_facts), self._point(after_facts)
+    @cache
+    def compare(before_facts: str, after_facts: str) -> tuple[Difference, ...]:
+        before, after = parse(before_facts), parse(after_facts)
         found = environment_differences(before, after)
         if before.compiler != after.compiler:
             every = differences(Side((before,)), Side((after,)))
             found = (*(row for row in every if row.aspect in _COMPILER_ASPECTS), *found)
         return found
 
-    def _parse_point(self, facts: str) -> Point:
-        value: dict[str, Any] = {"value": 1.0, "low": None, "high": None, "n": 1}
-        return point_of(json.loads(facts), **value, **self._identity, revision="")
+    return compare

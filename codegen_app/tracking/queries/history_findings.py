@@ -58,7 +58,12 @@ def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsRe
             "series", "revision__name", "conditions__facts__code_digest", "series__unchecked_from"
         )
     )
-    changed = _code_changes(points)
+    changed = set()  # each series and commit whose code differs from that of the previous point
+    last: dict[int, object] = {}
+    for key, commit, code, _ in points:
+        if last.get(key, code) != code:
+            changed.add((key, commit))
+        last[key] = code
     series = {one[0] for one in points}
     rows = (
         Change.objects.filter(series__in=series, withdrawn_at=None)
@@ -86,14 +91,3 @@ def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsRe
         len(changed & at),
         len({one[0] for one in points if one[3] is not None}),
     )
-
-
-def _code_changes(points: Iterable[tuple[int, str, str, object]]) -> set[tuple[int, str]]:
-    """Return each series and commit whose code differs from that of the previous point."""
-    changed = set()
-    last: dict[int, str] = {}
-    for series, commit, code, _ in points:
-        if last.get(series, code) != code:
-            changed.add((series, commit))
-        last[series] = code
-    return changed

@@ -55,14 +55,12 @@ class SeriesHead:
 
     @property
     def name(self) -> str:
-        """The name in one line."""
         sizes = f" at {self.sizes}" if self.sizes else ""
         target = f" ({self.target})" if self.target else ""
         return f"{self.metric} of {self.problem}{sizes} on {self.device}{target}"
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are enough points to find changes."""
         return self.compared >= MIN_POINTS
 
     @property

@@ -28,9 +28,8 @@ from codegen_app.tracking.models import (
 from codegen_app.tracking.pages.alert.query import alert_page
 from codegen_app.tracking.pages.alerts import query as listing
 from codegen_app.tracking.pages.alerts.query import PAGE_SIZE, AlertFilter, alert_list, alert_table
-from codegen_app.tracking.pages.history.plots import THEMES, plot
+from codegen_app.tracking.pages.history.plots import THEMES, plot, plot_data
 from codegen_app.tracking.queries.alert_rows import open_regressions
-from codegen_app.tracking.queries.plot_data import plot_data
 from codegen_app.tracking.services import detection, thresholds
 from codegen_app.web.tables import TableQuery
 from tests.support import alerts as made

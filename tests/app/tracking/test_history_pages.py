@@ -30,10 +30,10 @@ from codegen_app.tracking.models import (
 from codegen_app.tracking.pages.change.query import change_page
 from codegen_app.tracking.pages.history import plots
 from codegen_app.tracking.pages.history.chart import change_chart, history_chart
+from codegen_app.tracking.pages.history.plots import plot_data
 from codegen_app.tracking.pages.history.query import history_page
 from codegen_app.tracking.pages.series import query as listing
 from codegen_app.tracking.pages.series.query import PAGE_SIZE, Filters, series_list, series_table
-from codegen_app.tracking.queries.plot_data import plot_data
 from codegen_app.tracking.queries.series_summary import MIN_POINTS, forge_diff_url, series_head
 from codegen_app.web.tables import TableQuery
 from scheduler.track.units import format_digits, format_value

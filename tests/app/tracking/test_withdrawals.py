@@ -32,7 +32,7 @@ from codegen_app.tracking.models import (
 )
 from codegen_app.tracking.pages.history import plots
 from codegen_app.tracking.pages.history.chart import history_chart
-from codegen_app.tracking.queries.plot_data import plot_data
+from codegen_app.tracking.pages.history.plots import plot_data
 from codegen_app.tracking.services import alert_pipeline, detection, point_storage, withdrawals
 from scheduler.errors import UserError
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey

@@ -14,7 +14,7 @@ from django.test import Client
 from codegen_app.accounts import tokens
 from codegen_app.tracking.models import Datum, Series
 from codegen_app.tracking.pages.history import plots
-from codegen_app.tracking.queries.plot_data import plot_data
+from codegen_app.tracking.pages.history.plots import plot_data
 from codegen_app.tuning.models import BenchmarkResult
 from codegen_app.tuning.services import selection_io
 from tests.app import track_factories as make

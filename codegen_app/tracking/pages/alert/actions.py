@@ -68,7 +68,6 @@ def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.RETUNE)
 @require_POST
 def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
-    """Cancel a remeasurement that is queued or running."""
     row = get_object_or_404(Remeasurement, pk=pk)
     if not work.cancel(row, actor(request)):
         messages.info(request, "The re-measurement has already finished.")
@@ -78,6 +77,5 @@ def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.RETUNE)
 @require_POST
 def withdraw_requests(request: HttpRequest, pk: int) -> HttpResponse:
-    """Withdraw the requests to senders."""
     requests.withdraw(get_object_or_404(Alert, pk=pk), actor(request))
     return redirect("alert_actions", pk)

@@ -220,7 +220,24 @@ def _remeasurement_rows(alert: Alert) -> tuple[RemeasurementRow, ...]:
                 high=high,
                 n_before=len(before),
                 n_after=len(after),
-                points=tuple(_point_row(point, row) for point in points[row.pk]),
+                points=tuple(
+                    PointRow(
+                        revision=str(point.original.revision),
+                        side=point.side(row),
+                        kernel=point.original.kernel.name if point.original.kernel else "",
+                        original=(
+                            point.original.value
+                            if point.original.series_id == row.series_id
+                            else None
+                        ),
+                        value=point.datum.value if point.datum else None,
+                        low=point.datum.low if point.datum else None,
+                        high=point.datum.high if point.datum else None,
+                        n=point.datum.n if point.datum else 0,
+                        reason=point.reason,
+                    )
+                    for point in points[row.pk]
+                ),
             )
         )
     return tuple(found)
@@ -238,18 +255,3 @@ def _ratio(
     found = ratios(old, new, floor=0.0)
     low, high = found.interval()
     return float(np.exp(found.logs[0])), float(low[0]), float(high[0])
-
-
-def _point_row(point: RemeasuredPoint, row: Remeasurement) -> PointRow:
-    datum, original = point.datum, point.original
-    return PointRow(
-        revision=str(original.revision),
-        side=point.side(row),
-        kernel=original.kernel.name if original.kernel else "",
-        original=original.value if original.series_id == row.series_id else None,
-        value=datum.value if datum else None,
-        low=datum.low if datum else None,
-        high=datum.high if datum else None,
-        n=datum.n if datum else 0,
-        reason=point.reason,
-    )

@@ -114,7 +114,6 @@ class AlertPage:
 
     @property
     def has_besides(self) -> bool:
-        """Whether a change has details of its own."""
         return any(change.besides for change in self.changes)
 
     @property
@@ -205,7 +204,6 @@ def _events(alert: Alert) -> tuple[EventRow, ...]:
 
 
 def _event_text(row: AlertEvent, names: Mapping[int, str]) -> str:
-    """Describe the event in words."""
     if row.kind == EventKind.UNDO:
         return f"undid: {_event_text(row.undoes, names)}" if row.undoes else "undid an action"
     before, after = row.before, row.after

@@ -58,7 +58,15 @@ def _access_error(request: HttpRequest) -> HttpResponse | None:
     """Return an error response for a client that may not read the feed, else None."""
     if request.user.is_authenticated or not settings.READ_NEEDS_LOGIN:
         return None
-    token = tokens.find_token(_token(request.headers.get("Authorization", "")))
+    header = request.headers.get("Authorization", "")
+    if (basic := _BASIC.fullmatch(header)) is None:
+        text = texts.bearer_token(header)
+    else:
+        try:
+            text = base64.b64decode(basic[1], validate=True).decode().partition(":")[2]
+        except (BinasciiError, UnicodeDecodeError):
+            text = ""
+    token = tokens.find_token(text)
     if token is None:
         response = _plain("The feed requires a login or an API token with the scope read.", 401)
         response.headers["WWW-Authenticate"] = _CHALLENGE
@@ -72,17 +80,6 @@ def _access_error(request: HttpRequest) -> HttpResponse | None:
         response.headers["Retry-After"] = str(error.seconds)
         return response
     return None
-
-
-def _token(header: str) -> str:
-    """Return the token of a header in either form; "" for none."""
-    found = _BASIC.fullmatch(header)
-    if found is None:
-        return texts.bearer_token(header)
-    try:
-        return base64.b64decode(found[1], validate=True).decode().partition(":")[2]
-    except (BinasciiError, UnicodeDecodeError):
-        return ""
 
 
 class _Feed(Atom1Feed):

@@ -28,7 +28,6 @@ class AlertsForm(QueryForm):
     above = Number()
 
     def alert_filter(self) -> AlertFilter:
-        """Return the filter that the address asks for."""
         return AlertFilter(
             state=self.text("state") or OPEN,
             kind=self.text("kind"),
@@ -102,7 +101,6 @@ class TriageForm(forms.Form):
 
     @property
     def line(self) -> str:
-        """Return the first error as a line."""
         return next((str(error) for errors in self.errors.values() for error in errors), "")
 
 
@@ -112,6 +110,5 @@ class UndoForm(forms.Form):
     act = forms.UUIDField(error_messages={"required": "Select the action to undo."})
 
     def key(self) -> UUID | None:
-        """Return the key; None if it is invalid."""
         found: UUID | None = self.cleaned_data.get("act") if self.is_valid() else None
         return found

@@ -93,7 +93,6 @@ def triage(request: HttpRequest) -> HttpResponse:
 @require_permission(permissions.TRIAGE)
 @require_POST
 def undo_triage(request: HttpRequest) -> HttpResponse:
-    """Undo an action."""
     key = UndoForm(request.POST).key()
     if key is None:
         messages.error(request, "There is nothing to undo.")

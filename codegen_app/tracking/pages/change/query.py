@@ -72,7 +72,6 @@ class FactRow:
 
     @property
     def differs(self) -> bool:
-        """Whether both sides are known and differ."""
         return bool(self.before and self.after and self.before != self.after)
 
 
@@ -120,7 +119,6 @@ class ChangePage:
 
     @property
     def sides(self) -> tuple[ChangeSide, ...]:
-        """The known sides."""
         return (self.before, self.after) if self.before else (self.after,)
 
 

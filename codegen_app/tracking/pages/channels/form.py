@@ -80,9 +80,8 @@ class ChannelForm(forms.Form):
         """Check that the address fits the kind."""
         values = self.cleaned_data
         if "address" in values and "kind" in values:
-            check = _url if values["kind"] == ChannelKind.WEBHOOK else _emails
             try:
-                values["address"] = check(values["address"])
+                values["address"] = _parse_destination(values["kind"], values["address"])
             except UserError as error:
                 self.add_error("address", f"{str(error)[:1].upper()}{str(error)[1:]}.")
         return values
@@ -97,29 +96,29 @@ class EditChannelForm(ChannelForm):
         self.fields["kind"].widget = forms.HiddenInput()
 
 
-def _url(text: str) -> str:
-    parts = addresses.parse(text.strip())
-    try:
-        address = ip_address(parts.host)
-    except ValueError:
-        return text.strip()  # a name: its addresses are checked at each use
-    if not addresses.is_allowed(address, settings.WEBHOOK_NETWORKS):
-        raise UserError(
-            f"{address} is not a public address and not in an allowed network"
-            " (KILN_WEBHOOK_NETWORKS)"
-        )
-    return text.strip()
-
-
-def _emails(text: str) -> str:
-    found = list(dict.fromkeys(text.replace(",", " ").split()))
-    if not 1 <= len(found) <= MAX_EMAILS:
-        raise UserError(f"enter 1 to {MAX_EMAILS} e-mail addresses")
-    for address in found:
+def _parse_destination(kind: str, text: str) -> str:
+    """Return a channel's URL, or its e-mail addresses, one a line. Raises ``UserError``."""
+    if kind == ChannelKind.WEBHOOK:
+        url = text.strip()
+        host_name = addresses.parse(url).host
         try:
-            validate_email(address)
+            host = ip_address(host_name)
+        except ValueError:
+            return url  # a name: its addresses are checked at each use
+        if not addresses.is_allowed(host, settings.WEBHOOK_NETWORKS):
+            raise UserError(
+                f"{host} is not a public address and not in an allowed network"
+                " (KILN_WEBHOOK_NETWORKS)"
+            )
+        return url
+    emails = list(dict.fromkeys(text.replace(",", " ").split()))
+    if not 1 <= len(emails) <= MAX_EMAILS:
+        raise UserError(f"enter 1 to {MAX_EMAILS} e-mail addresses")
+    for email in emails:
+        try:
+            validate_email(email)
         except forms.ValidationError:
-            raise UserError(f"{address!r} is not an e-mail address") from None
-        if not address.isascii():
-            raise UserError(f"{address!r}: only ASCII characters are supported")
-    return "\n".join(found)
+            raise UserError(f"{email!r} is not an e-mail address") from None
+        if not email.isascii():
+            raise UserError(f"{email!r}: only ASCII characters are supported")
+    return "\n".join(emails)

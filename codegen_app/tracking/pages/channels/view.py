@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST
@@ -27,17 +27,15 @@ from scheduler.errors import UserError
 @require_permission(permissions.NOTIFY)
 def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
     """All channels, and a form for a new one."""
-    is_post, status = request.method == "POST", 200
+    is_post = request.method == "POST"
     form = ChannelForm(request.POST if is_post else None)
-    if is_post:
-        if form.is_valid():
-            try:
-                row = services.add_channel(actor(request), form.cleaned_data)
-                messages.success(request, f"{row} was added: send a test.")
-                return redirect("channel", pk=row.pk)
-            except UserError as error:
-                form.add_error("name", f"{error}.".capitalize())
-        status = 422
+    if is_post and form.is_valid():
+        try:
+            row = services.add_channel(actor(request), form.cleaned_data)
+            messages.success(request, f"{row} was added: send a test.")
+            return redirect("channel", pk=row.pk)
+        except UserError as error:
+            form.add_error("name", f"{error}.".capitalize())
     address = DeliveriesForm(request.GET)
     return render_page(
         request,
@@ -45,7 +43,7 @@ def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
         channel_list(address.text("state")),
         as_json=as_json,
         title="Channels",
-        status=status,
+        status=422 if is_post else 200,
         address=address,
         delivery_states=DELIVERY_STATES,
         form=form,
@@ -57,17 +55,15 @@ def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
 def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpResponse:
     """One channel: its settings, its signing key, and its deliveries."""
     row = _row(pk)
-    is_post, status = request.method == "POST", 200
+    is_post = request.method == "POST"
     form = EditChannelForm(row, request.POST if is_post else None)
-    if is_post:
-        if form.is_valid():
-            try:
-                services.change_channel(actor(request), row, form.cleaned_data)
-                messages.success(request, f"{row} was saved.")
-                return redirect("channel", pk=pk)
-            except UserError as error:
-                form.add_error("name", f"{error}.".capitalize())
-        status = 422
+    if is_post and form.is_valid():
+        try:
+            services.change_channel(actor(request), row, form.cleaned_data)
+            messages.success(request, f"{row} was saved.")
+            return redirect("channel", pk=pk)
+        except UserError as error:
+            form.add_error("name", f"{error}.".capitalize())
     address = DeliveriesForm(request.GET)
     page = get_or_404(f"channel {pk}", channel_page, pk, address.text("state"))
     key = key_error = ""
@@ -83,7 +79,7 @@ def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpRespons
         as_json=as_json,
         title=page.channel.name,
         stages=[Crumb("Channels", "/channels"), Crumb(page.channel.name)],
-        status=status,
+        status=422 if is_post else 200,
         address=address,
         delivery_states=DELIVERY_STATES,
         form=form,
@@ -142,9 +138,7 @@ def send_again(request: HttpRequest, pk: int) -> HttpResponse:
     rows = Delivery.objects.select_related(
         "channel", "event__alert__revision", "event__alert__series"
     )
-    row = rows.filter(pk=pk).first()
-    if row is None:
-        raise Http404(f"there is no delivery {pk}")
+    row = get_or_404(f"delivery {pk}", rows.get, pk=pk)
     if services.retry(actor(request), row):
         messages.success(request, "The delivery is retried now.")
     else:
@@ -153,10 +147,7 @@ def send_again(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _row(pk: int) -> Channel:
-    row = Channel.objects.filter(pk=pk).first()
-    if row is None:
-        raise Http404(f"there is no channel {pk}")
-    return row
+    return get_or_404(f"channel {pk}", Channel.objects.get, pk=pk)
 
 
 def _back(request: HttpRequest, row: Channel) -> HttpResponse:

@@ -29,11 +29,9 @@ class RevisionsForm(QueryForm):
 
     @property
     def grouping(self) -> Grouping:
-        """The grouping of geometric means."""
         return Grouping(self.cleaned_data.get("group") or Grouping.GRAPH)
 
     @property
     def settings(self) -> CompareSettings:
-        """The settings of the comparison."""
         least = self.cleaned_data.get("least_effect")
         return CompareSettings() if least is None else CompareSettings(least_effect=least)

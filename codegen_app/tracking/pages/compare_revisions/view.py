@@ -8,11 +8,7 @@ from django.urls import reverse
 from codegen_app.tracking.compare_revisions.comparison import STATUSES, Grouping, compare_sides
 from codegen_app.tracking.compare_revisions.sides import BASE, comparison_url, revision_text
 from codegen_app.tracking.pages.compare_revisions.form import RevisionsForm
-from codegen_app.tracking.pages.compare_revisions.query import (
-    RevisionsPage,
-    revisions_page,
-    side_choices_page,
-)
+from codegen_app.tracking.pages.compare_revisions.query import revisions_page, side_choices_page
 from codegen_app.web.addresses import absolute_url, replace_query
 from codegen_app.web.forms.query import hidden_params
 from codegen_app.web.page import render_page
@@ -27,7 +23,27 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
     """``?before=…&after=…``: the address holds the whole comparison and the displayed part; if a
     side is missing, the page lists the choices."""
     address = RevisionsForm(request.GET)
-    page = _page(address)
+    before, after = address.text("before"), address.text("after")
+    page, problem, side = None, "", "after" if before else "before"
+    if before and after:
+        try:
+            page = revisions_page(
+                before,
+                after,
+                address.text("repository"),
+                address.grouping,
+                address.settings,
+                address.text("status"),
+                address.text("search"),
+                address.text("within"),
+                address.number("start") or 0,
+            )
+        except UserError as error:
+            problem = str(error)
+            side = "after" if problem.startswith("after") else "before"
+    if page is None:
+        other = before if side == "after" else after
+        page = side_choices_page(address.text("find"), problem, other)
     swapped = ""
     if page.before is not None and page.after is not None:
         # A merge base by its own name: it is defined only relative to the other side.
@@ -43,7 +59,7 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
         title="Compare revisions",
         address=address,
         status=_UNPROCESSABLE if page.problem else 200,
-        side=_side(address, page.problem),
+        side=side,  # the side to choose: the invalid or the missing one
         sides=(("before", page.before), ("after", page.after)),
         kept=hidden_params(request.GET, [key for key in request.GET if key not in (box, "start")]),
         swapped=swapped,
@@ -52,38 +68,6 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
         least_effects=sorted({*_LEAST_EFFECTS, page.least_effect}),
         markdown_url=f"{reverse('compare_revisions_md')}?{request.GET.urlencode()}",
     )
-
-
-def _side(address: RevisionsForm, problem: str) -> str:
-    """Return the side to choose: the invalid or the missing one."""
-    if problem:
-        return "after" if problem.startswith("after") else "before"
-    return "after" if address.text("before") else "before"
-
-
-def _page(address: RevisionsForm) -> RevisionsPage:
-    before, after = address.text("before"), address.text("after")
-    if not (before and after):
-        return _side_choices(address)
-    try:
-        return revisions_page(
-            before,
-            after,
-            address.text("repository"),
-            address.grouping,
-            address.settings,
-            address.text("status"),
-            address.text("search"),
-            address.text("within"),
-            address.number("start") or 0,
-        )
-    except UserError as error:
-        return _side_choices(address, str(error))
-
-
-def _side_choices(address: RevisionsForm, problem: str = "") -> RevisionsPage:
-    other = "before" if _side(address, problem) == "after" else "after"
-    return side_choices_page(address.text("find"), problem, address.text(other))
 
 
 def compare_revisions_markdown(request: HttpRequest) -> HttpResponse:

@@ -287,10 +287,8 @@ def _short_revision(name: str) -> str:
 
 def encode_chart(chart: Chart) -> str:
     """Encode as JSON without spaces."""
-    return json.dumps(chart, default=_json_default, separators=(",", ":"), allow_nan=False)
 
+    def columns(value: Any) -> Any:
+        return _ms(value) if isinstance(value, datetime) else value.__dict__
 
-def _json_default(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return int(value.timestamp() * 1000)
-    return value.__dict__
+    return json.dumps(chart, default=columns, separators=(",", ":"), allow_nan=False)

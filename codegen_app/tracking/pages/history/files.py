@@ -18,7 +18,6 @@ from codegen_app.accounts import embedding
 from codegen_app.tracking.models import Datum, Series, Source, Withdrawal
 from codegen_app.tracking.pages.history import plots
 from codegen_app.tracking.pages.history.form import EmbedForm
-from codegen_app.tracking.queries.plot_data import plot_data
 from codegen_app.web import delimited
 from codegen_app.web.page import get_or_404
 from scheduler.stats.intervals import bounds_of
@@ -89,7 +88,7 @@ def _embeddable(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
 def series_plot(request: HttpRequest, pk: int) -> HttpResponse:
     """The history as a plot; ``?theme=dark`` for dark pages."""
     address = EmbedForm(request.GET)
-    data = get_or_404(f"series {pk}", plot_data, pk)
+    data = get_or_404(f"series {pk}", plots.plot_data, pk)
     return _picture(plots.plot(data, address.text("theme") or "light"))
 
 
@@ -98,7 +97,7 @@ def series_badge(request: HttpRequest, pk: int) -> HttpResponse:
     """The latest value and the change of the last ``?days=30``."""
     address = EmbedForm(request.GET)
     days = min(address.number("days") or plots.DAYS, plots.MAX_DAYS)
-    data = get_or_404(f"series {pk}", plot_data, pk)
+    data = get_or_404(f"series {pk}", plots.plot_data, pk)
     return _picture(plots.badge(data, address.text("theme") or "light", days))
 
 

@@ -64,7 +64,6 @@ class SeriesForm(QueryForm):
     together = RepeatedField(keys=True)
 
     def clean_after(self) -> Cursor | None:
-        """Return the cursor from the previous page."""
         text = self.cleaned_data["after"]
         try:
             return Cursor.parse(text) if text else None
@@ -81,7 +80,6 @@ class SeriesForm(QueryForm):
 
     @property
     def filters(self) -> Filters:
-        """Return the filters of the list."""
         return Filters(
             words=self.text("words"),
             exact={name: self.text(name) for name in ("metric", "device", "target")},
@@ -101,7 +99,6 @@ class HistoryForm(QueryForm):
     change = Number()
 
     def clean_until(self) -> Any:
-        """Return the moment."""
         text = self.cleaned_data["until"]
         try:
             return fields.as_timestamp(text, "until") if text else None
@@ -110,7 +107,6 @@ class HistoryForm(QueryForm):
 
     @property
     def beside(self) -> list[int]:
-        """Return the numbers of the series beside the page's own."""
         found: list[int] = self.cleaned_data.get("with", [])
         return found
 

@@ -15,8 +15,15 @@ from datetime import UTC, datetime, timedelta
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from codegen_app.tracking.queries.plot_data import PlotData
-from codegen_app.tracking.queries.series_summary import ChangeSummary, PointValue, SeriesHead
+from codegen_app.tracking.models import Change, Datum, Series
+from codegen_app.tracking.queries.series_summary import (
+    ChangeSummary,
+    PointValue,
+    SeriesHead,
+    change_summary,
+    point_value,
+    series_head,
+)
 from codegen_app.web.ticks import round_ticks
 from scheduler.text import one_line
 from scheduler.track.effect import Effect, effect_of, format_change
@@ -27,6 +34,36 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 44, 30
 DAYS = 30  # back from now, for a badge's changes
 MAX_DAYS = 3650
 _TITLE, _LABEL = 84, 44  # characters that fit
+
+
+MAX_POINTS = 400  # more points than a plot can resolve
+
+
+@dataclass(frozen=True)
+class PlotData:
+    """A series with its latest points, oldest first, and the changes among them that later points
+    did not contradict."""
+
+    head: SeriesHead
+    points: tuple[PointValue, ...]
+    steps: tuple[ChangeSummary, ...]
+
+
+def plot_data(pk: int, most: int = MAX_POINTS) -> PlotData:
+    """Return a series by number with its latest points (3 queries). Raises
+    ``Series.DoesNotExist``."""
+    series = Series.objects.get(pk=pk)
+    rows = Datum.objects.valid().filter(series=pk).select_related("revision").defer("samples")
+    points = [point_value(row, series.unit) for row in rows.order_by("-at", "-id")[:most]]
+    changes = Change.objects.filter(series=pk, withdrawn_at=None)
+    changes = changes.select_related("revision", "previous", "alert").defer("explanation")
+    if points:
+        changes = changes.filter(at__gte=points[-1].at)
+    return PlotData(
+        head=series_head(series),
+        points=tuple(reversed(points)),
+        steps=tuple(change_summary(row, series.unit) for row in changes.order_by("at", "pk")),
+    )
 
 
 @dataclass(frozen=True)

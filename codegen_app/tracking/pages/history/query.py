@@ -102,7 +102,6 @@ class HistoryPage:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The units of all shown series."""
         heads = (self.head, *(other.head for other in self.beside))
         return tuple(dict.fromkeys(head.unit for head in heads))
 

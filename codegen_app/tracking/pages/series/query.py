@@ -52,7 +52,6 @@ class Filters:
 
     @property
     def any(self) -> bool:
-        """Whether any filter is set."""
         return bool(self.words or any((self.exact or {}).values()) or self.problem or self.changed)
 
 

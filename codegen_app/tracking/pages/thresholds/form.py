@@ -95,7 +95,6 @@ class ThresholdsForm(forms.Form):
         return cls(initial=dict(initial))
 
     def proposed(self) -> Proposal:
-        """Return the proposal of a valid form."""
         values = self.cleaned_data
         effect, at = values["least_effect"], values["at"]
         return Proposal(
@@ -120,5 +119,4 @@ class BaselineForm(forms.Form):
 
 
 def parse_reason(data: Mapping[str, str]) -> str:
-    """Return the submitted reason."""
     return data.get("why", "").strip()

@@ -75,7 +75,6 @@ def add_baseline(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.TRIAGE)
 @require_POST
 def remove_baseline(request: HttpRequest, pk: int) -> HttpResponse:
-    """Remove a baseline."""
     row = get_object_or_404(Baseline.objects.select_related("series"), pk=pk)
     if services.remove_baseline(row, actor(request)):
         messages.success(request, "Baseline removed. The series will be analyzed again.")
