@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
@@ -31,6 +32,7 @@ from scheduler.agent.protocol import SESSION_HEADER, Work, as_json
 from scheduler.errors import UserError
 
 router = Router(auth=TokenAuth(Scope.WORKER), tags=["worker"])
+Converted = TypeVar("Converted")
 _BYTES = "application/octet-stream"
 _REFUSALS = dict.fromkeys((400, 401, 403, 409, 422, 429, 503), Problem)
 _SESSION = {
@@ -54,8 +56,7 @@ _SESSION = {
 )
 def hello(request: HttpRequest, given: Hello) -> dict[str, Any]:
     """Start a session. It replaces an earlier session of the same worker."""
-    sent: dict[str, Any] = as_json(sessions.hello(token_of(request), given.model_dump()))
-    return sent
+    return _json(sessions.hello(token_of(request), given.model_dump()))
 
 
 @router.post(
@@ -69,15 +70,13 @@ def lease(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
     """Lease the next task. The answer is immediate. Repeated requests return the same task until it
     is finished."""
     worker = _worker(request)
-    held = leases.acquire(worker)
+    leased = leases.acquire(worker)
     task = again = None
-    if held is not None and held.task is not None:
-        task = dispatch.task_of(held)
-    elif held is not None:
-        again = replay.remeasurement_task(held)
-    what = Work(*leases.current_control(worker), settings.WORKER_POLL_S, task, again)
-    sent: dict[str, Any] = as_json(what)
-    return sent
+    if leased is not None and leased.task is not None:
+        task = dispatch.task_of(leased)
+    elif leased is not None:
+        again = replay.remeasurement_task(leased)
+    return _json(Work(*leases.current_control(worker), settings.WORKER_POLL_S, task, again))
 
 
 @router.get(
@@ -89,16 +88,16 @@ def lease(request: HttpRequest, given: Empty) -> dict[str, Any]:  # noqa: ARG001
 )
 def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
     """Return the file of the graph, or the library of a kernel."""
-    held = leases.get_active(_worker(request), key)
-    is_task = held.task is not None
-    artifact = dispatch.file_of(held, digest) if is_task else replay.file_of(held, digest)
+    leased = leases.get_active(_worker(request), key)
+    is_task = leased.task is not None
+    artifact = dispatch.file_of(leased, digest) if is_task else replay.file_of(leased, digest)
     try:
         if artifact.path.endswith(files.COMPRESSED):
             return HttpResponse(artifacts.read(artifact), content_type=_BYTES)
         return FileResponse(files.open_file(artifact.path, artifact.digest), content_type=_BYTES)
     except files.MissingFileError as error:
         if is_task:
-            raise dispatch.report_missing_file(held, digest, str(error)) from None
+            raise dispatch.report_missing_file(leased, digest, str(error)) from None
         raise leases.UnknownFileError(str(error)) from None
 
 
@@ -111,10 +110,7 @@ def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
 )
 def builds(request: HttpRequest, given: Asking) -> dict[str, Any]:
     """Request builds during a search, and return the finished ones. The request is idempotent."""
-    sent: dict[str, Any] = as_json(
-        build_requests.request_builds(_worker(request), given.lease, given.kernels)
-    )
-    return sent
+    return _json(build_requests.request_builds(_worker(request), given.lease, given.kernels))
 
 
 @router.post(
@@ -126,13 +122,10 @@ def builds(request: HttpRequest, given: Asking) -> dict[str, Any]:
 )
 def progress(request: HttpRequest, given: Progress) -> dict[str, Any]:
     """Store results, once for each kernel. The request is idempotent."""
-    found = [_valid(one.result, "results") for one in given.results]
+    sent = [_valid(row.result, "results") for row in given.results]
     samples = (given.samples, given.samples_due)
-    reply = results.progress(
-        _worker(request), given.lease, given.device, found, given.spent_s, samples
-    )
-    sent: dict[str, Any] = as_json(reply)
-    return sent
+    worker = _worker(request)
+    return _json(results.progress(worker, given.lease, given.device, sent, given.spent_s, samples))
 
 
 @router.post(
@@ -144,16 +137,16 @@ def progress(request: HttpRequest, given: Progress) -> dict[str, Any]:
 )
 def finish(request: HttpRequest, given: Finish) -> dict[str, Any]:
     """Store the decision. The request is idempotent."""
-    found = [_valid(one.result, "results") for one in given.results]
-    lines = [_valid(one.line, "lines") for one in given.lines]
+    sent = [_valid(row.result, "results") for row in given.results]
+    lines = [_valid(row.line, "lines") for row in given.lines]
     worker = _worker(request)
     if results.is_remeasurement(worker, given.lease):
         if lines:
             raise UserError("lines: a re-measurement takes results only")
         samples = (given.samples, given.samples_due)
-        results.finish_remeasurement(worker, given.lease, given.device, found, samples)
+        results.finish_remeasurement(worker, given.lease, given.device, sent, samples)
     else:
-        if found:
+        if sent:
             raise UserError("results: a task takes lines only")
         results.finish(worker, given.lease, given.device, lines, given.rest, given.spent_s)
     return {"ok": True}
@@ -190,8 +183,12 @@ def _worker(request: HttpRequest) -> Worker:
     return sessions.worker_of(token_of(request), request.headers.get(SESSION_HEADER, "")[:100])
 
 
-def _valid(made: Any, what: str) -> Any:
+def _json(answer: object) -> dict[str, Any]:
+    return dict(as_json(answer))
+
+
+def _valid(convert: Callable[[], Converted], field: str) -> Converted:
     try:
-        return made()
+        return convert()
     except ValueError as error:
-        raise UserError(f"{what}: {error}") from None
+        raise UserError(f"{field}: {error}") from None

@@ -56,9 +56,9 @@ def request_builds(worker: Worker, key: str, kernels: Sequence[str]) -> BuildRes
         and not (row.build is not None and row.build.state == State.CANCELLED)
     }
     _add_requests(lease, [name for name in dict.fromkeys(kernels) if name not in known])
-    found = (dispatch.build_result(row, lease.task.run.created_at) for row in known.values())
+    results = (dispatch.build_result(row, lease.task.run.created_at) for row in known.values())
     return BuildResults(
-        settings.WORKER_POLL_S, tuple(result for result in found if result is not None)
+        settings.WORKER_POLL_S, tuple(result for result in results if result is not None)
     )
 
 

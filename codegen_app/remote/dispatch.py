@@ -13,14 +13,8 @@ from codegen_app.platform.models import Artifact
 from codegen_app.remote import leases
 from codegen_app.remote.models import LeaseEnd, RemoteLease
 from codegen_app.tuning.models import Candidate
-from codegen_app.tuning.services import (
-    budgets,
-    candidate_results,
-    modelled_tuning,
-)
-from codegen_app.tuning.services import (
-    search as tuning_search,
-)
+from codegen_app.tuning.services import budgets, candidate_results, modelled_tuning
+from codegen_app.tuning.services import search as tuning_search
 from codegen_app.web.row import build_row
 from codegen_app.workers import work
 from codegen_app.workers.faults import Fault
@@ -84,11 +78,11 @@ def file_of(lease: RemoteLease, digest: str) -> Artifact:
     task = lease.tuning_task
     if task.run.graph.file.digest == digest:
         return task.run.graph.file
-    row = task.candidates.filter(build__state=State.DONE, build__library__digest=digest)
-    found = row.select_related("build__library").first()
-    if found is None or found.build is None or found.build.library is None:
+    rows = task.candidates.filter(build__state=State.DONE, build__library__digest=digest)
+    row = rows.select_related("build__library").first()
+    if row is None or row.build is None or row.build.library is None:
         raise leases.UnknownFileError("the task of this lease names no such file")
-    return found.build.library
+    return row.build.library
 
 
 def report_missing_file(lease: RemoteLease, digest: str, line: str) -> leases.LeaseOverError:

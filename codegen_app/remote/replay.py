@@ -101,20 +101,20 @@ def record(
             jobs.stored_build(point, uses)
         except UserError as error:
             reasons[str(point.pk)] = str(error)
-    found: dict[str, Measurement | Rejected] = {}
+    outcomes: dict[str, Measurement | Rejected] = {}
     for result in results:
         build = builds.get(result.kernel)
-        if build is None or result.kernel in found:
-            what = "has two" if result.kernel in found else "is no point of this work"
-            raise UserError(f"results: {result.kernel} {what}")
+        if build is None or result.kernel in outcomes:
+            obstacle = "has two" if result.kernel in outcomes else "is no point of this work"
+            raise UserError(f"results: {result.kernel} {obstacle}")
         if result.measured is not None:
-            found[result.kernel] = result.measured.measurement(
+            outcomes[result.kernel] = result.measured.measurement(
                 build.kernel.name, device.id, sizes, device.emulated, bytes_moved
             )
         else:
             assert result.loss is not None
-            found[result.kernel] = result.loss
-    jobs.record(row, found, reasons, device, samples=samples[0], samples_due=samples[1])
+            outcomes[result.kernel] = result.loss
+    jobs.record(row, outcomes, reasons, device, samples=samples[0], samples_due=samples[1])
 
 
 def problem_bytes(problem: Problem, sizes: Mapping[str, int]) -> int:

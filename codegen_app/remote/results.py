@@ -239,12 +239,12 @@ def give_up(worker: Worker, key: str, why: GiveUp, reason: str, detail: str) -> 
 def _device(lease: RemoteLease, device: str) -> DeviceInfo:
     """Return the worker's device of that id, if it is of the work's kind."""
     devices = {fields["id"]: DeviceInfo(**fields) for fields in lease.worker.devices}
-    found = devices.get(device)
+    info = devices.get(device)
     if lease.task is not None:
         expected = devices.get(lease.task.run.device)
         kind = (expected.target, expected.name) if expected is not None else None
     else:
         kind = replay.device_kind(lease)
-    if found is None or kind != (found.target, found.name):
+    if info is None or kind != (info.target, info.name):
         raise UserError(f"device: {device!r} of this worker is not what the task is measured on")
-    return found
+    return info

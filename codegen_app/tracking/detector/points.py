@@ -71,8 +71,8 @@ class PointColumns:
     @property
     def hours(self) -> list[int]:
         """Return the hours with measurements, in order, counted from an arbitrary hour."""
-        found: list[int] = np.unique(self.measured_at // _HOUR).tolist()
-        return found
+        hours: list[int] = np.unique(self.measured_at // _HOUR).tolist()
+        return hours
 
     def index_from(self, since: datetime) -> int:
         """Return the first index at or after a time."""
@@ -80,8 +80,8 @@ class PointColumns:
 
     def index_of(self, pk: int) -> int | None:
         """Return a point's index, if it is here."""
-        found = np.flatnonzero(self.pks == pk)
-        return int(found[0]) if found.size else None
+        indices = np.flatnonzero(self.pks == pk)
+        return int(indices[0]) if indices.size else None
 
 
 def to_datetime(microseconds: np.int64) -> datetime:
@@ -111,10 +111,10 @@ def _decode_ints(array: bytes | None) -> Ints:
 
 def _decode_column(array: bytes | None, dtype: np.dtype[np.void]) -> npt.NDArray[Any]:
     """Return an array's column; null is the array of no rows."""
-    found: npt.NDArray[Any] = np.frombuffer(
+    column: npt.NDArray[Any] = np.frombuffer(
         array or bytes(_ARRAY_HEADER), dtype, offset=_ARRAY_HEADER
     )["value"]
-    return found
+    return column
 
 
 def register_array_loaders(adapters: AdaptersMap) -> None:

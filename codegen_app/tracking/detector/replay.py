@@ -221,18 +221,18 @@ def _sides(window: ReplayWindow, split: int, n_before: int, end: int | None) -> 
 def _intervals(sides: Sequence[SideValues]) -> list[tuple[float, float] | None]:
     """Return the intervals of after / before, at 95%."""
     least = ratios.MIN_RATIO_SAMPLES
-    which = [n for n, side in enumerate(sides) if min(side.before.size, side.after.size) >= least]
+    places = [n for n, side in enumerate(sides) if min(side.before.size, side.after.size) >= least]
     result: list[tuple[float, float] | None] = [None] * len(sides)
-    if which:
-        before = ratios.medians([sides[n].before for n in which])
-        after = ratios.medians([sides[n].after for n in which])
+    if places:
+        before = ratios.medians([sides[n].before for n in places])
+        after = ratios.medians([sides[n].after for n in places])
         with np.errstate(divide="ignore", invalid="ignore"):  # all values may be equal
-            found = ratios.ratios(before, after, floor=0.0)
-            lows, highs = found.interval()
-        middle = np.exp(found.logs)
-        alike = found.errors == 0
+            estimates = ratios.ratios(before, after, floor=0.0)
+            lows, highs = estimates.interval()
+        middle = np.exp(estimates.logs)
+        alike = estimates.errors == 0
         lows, highs = np.where(alike, middle, lows), np.where(alike, middle, highs)
-        for n, low, high in zip(which, lows, highs, strict=True):
+        for n, low, high in zip(places, lows, highs, strict=True):
             result[n] = float(low), float(high)
     return result
 

@@ -7,7 +7,7 @@ same problem that were not chosen, and the instructions of the code object.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -68,17 +68,9 @@ class _Row(NamedTuple):
     result: int | None
 
 
-@dataclass(frozen=True)
-class Sides:
-    """The sides before and after a change."""
-
-    before: Side
-    after: Side
-
-
-def change_sides(changes: Sequence[Change]) -> dict[int, Sides]:
-    """Return the sides by the changes' keys, in a number of queries that does not grow with them;
-    each change's ``series`` is loaded. A change whose points are gone has none."""
+def change_sides(changes: Sequence[Change]) -> dict[int, tuple[Side, Side]]:
+    """Return the sides before and after by the changes' keys, in a number of queries that does not
+    grow with them; each change's ``series`` is loaded. A change whose points are gone has none."""
     with connection.cursor() as cursor:
         columns = (
             [getattr(row, name) for row in changes] for name in ("pk", "n_before", "n_after")
@@ -96,9 +88,9 @@ def change_sides(changes: Sequence[Change]) -> dict[int, Sides]:
     )
     series = {change.pk: change.series for change in changes}
     return {
-        pk: Sides(*(_side(side, series[pk], recorded) for side in both))
-        for pk, both in sides.items()
-        if all(both)
+        pk: (_side(before, series[pk], recorded), _side(after, series[pk], recorded))
+        for pk, (before, after) in sides.items()
+        if before and after
     }
 
 
@@ -138,8 +130,8 @@ class _Recorded:
     """What was recorded with points, and what our own rows add: by conditions, result and build."""
 
     def __init__(self, rows: Collection[_Row]) -> None:
-        found = Conditions.objects.in_bulk({row.conditions for row in rows})
-        self.facts = {pk: conditions.facts for pk, conditions in found.items()}
+        conditions = Conditions.objects.in_bulk({row.conditions for row in rows})
+        self.facts = {pk: row.facts for pk, row in conditions.items()}
         self.others = _alternatives({row.result for row in rows if row.result is not None})
         builds = {row.build for row in rows if row.build is not None}
         self.code: dict[int, CodeObject] = {}
@@ -164,7 +156,7 @@ def _alternatives(results: set[int]) -> dict[int, dict[str, Alternative]]:
             "task_id", "result_id", "build__toolchain_version"
         )
     }
-    found: dict[int, dict[str, Alternative]] = {}
+    alternatives: dict[int, dict[str, Alternative]] = {}
     built = Candidate.objects.filter(task__in=tasks, build__isnull=False).exclude(
         build__code_digest=""
     )
@@ -175,11 +167,11 @@ def _alternatives(results: set[int]) -> dict[int, dict[str, Alternative]]:
         "kernel__source_digest",
         "build__code_digest",
     ):
-        result, same = tasks[task]
-        if toolchain == same:
+        result, chosen_toolchain = tasks[task]
+        if toolchain == chosen_toolchain:
             text = configuration_of({"config": config})
-            found.setdefault(result, {})[text] = Alternative(source, code)
-    return found
+            alternatives.setdefault(result, {})[text] = Alternative(source, code)
+    return alternatives
 
 
 def _read_code_object(build: Build) -> CodeObject | None:

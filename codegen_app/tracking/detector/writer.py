@@ -53,14 +53,14 @@ class Writer:
     def add(
         self,
         series_input: DetectionInput,
-        found: Iterable[DetectedChange],
+        detected: Iterable[DetectedChange],
         updated: DetectedChange | None,
         stale_at: datetime | None,
     ) -> None:
         """Add the results of one series. ``updated`` are newer figures of its last change."""
         series, upto = series_input.pending.series, series_input.pending.upto
         live = {row.datum_id: row for row in series_input.live}
-        for change in found:
+        for change in detected:
             row = live.pop(change.datum_id, None)
             if row is None:
                 figures = {name: getattr(change, name) for name in _UPDATED_COLUMNS}
@@ -100,11 +100,11 @@ class Writer:
         return len(self._withdrawn) + len(self._updated) + len(self._new)
 
 
-def _apply(row: Change, found: DetectedChange, names: Sequence[str]) -> bool:
+def _apply(row: Change, detected: DetectedChange, columns: Sequence[str]) -> bool:
     """Copy the figures; return whether any differs. A change is then explained again."""
-    if all(getattr(row, name) == getattr(found, name) for name in names):
+    if all(getattr(row, name) == getattr(detected, name) for name in columns):
         return False
-    for name in names:
-        setattr(row, name, getattr(found, name))
+    for name in columns:
+        setattr(row, name, getattr(detected, name))
     row.explained_at = row.raised_at = None
     return True

@@ -134,10 +134,10 @@ def record(
             why[point.pk] = outcome.reason if outcome is not None else reasons[str(point.pk)]
     state, rejection = State.DONE, {}
     for side in ("before", "after"):
-        of_side = [point.pk for point in points if point.side(row) == side]
-        if all(pk in why for pk in of_side):
+        side_points = [point.pk for point in points if point.side(row) == side]
+        if all(pk in why for pk in side_points):
             # What was measured and rejected says more than what could not be measured.
-            first = min(of_side, key=lambda pk: str(pk) not in outcomes)
+            first = min(side_points, key=lambda pk: str(pk) not in outcomes)
             reason = f"no point {side} the change could be measured: {why[first]}"
             state, rejection = State.REJECTED, {"stage": Stage.RUN, "reason": reason}
             break

@@ -108,16 +108,16 @@ def _request_change(alert: Alert, change: Change, actor: AbstractBaseUser | None
 def _request_missing(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> SeriesAnswer:
     """Request the revisions since the last point of a series whose points stopped coming."""
     if series.is_generated or series.own_problem_id is not None:
-        what = "generated" if series.is_generated else "measured by tuning runs: retune instead"
-        return SeriesAnswer(series, reason=f"the series is {what}")
+        origin = "generated" if series.is_generated else "measured by tuning runs: retune instead"
+        return SeriesAnswer(series, reason=f"the series is {origin}")
     last = Datum.objects.filter(series=series).order_by("-at", "-id").first()
     if last is None:
         return SeriesAnswer(series, reason="the series has no points")
     later = Revision.objects.filter(
         repository=last.revision.repository, branch=last.revision.branch, at__gt=last.at
     )
-    found = list(later.order_by("-at")[:MAX_REVISIONS]) or [last.revision]
-    return SeriesAnswer(series, requests=_request_revisions(alert, series, found, actor))
+    revisions = list(later.order_by("-at")[:MAX_REVISIONS]) or [last.revision]
+    return SeriesAnswer(series, requests=_request_revisions(alert, series, revisions, actor))
 
 
 def _request_revisions(

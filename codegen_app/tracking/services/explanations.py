@@ -63,9 +63,9 @@ def explain() -> int:
             "ratio": row.ratio,
             "differences": [],
         }
-        if (both := sides_by_change.get(row.pk)) is not None:
+        if row.pk in sides_by_change:
             try:
-                explanation = asdict(causes.explain(both.before, both.after))
+                explanation = asdict(causes.explain(*sides_by_change[row.pk]))
             except Exception as error:
                 log.exception("change %d could not be explained", row.pk)
                 reason = f"finding the cause failed: {one_line(str(error))[:300]}"

@@ -10,12 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
-from codegen_app.tracking.models import Datum, Series, Source
+from codegen_app.tracking.models import Series, Source
 from codegen_app.tracking.services import point_storage
 from codegen_app.tracking.services.point_storage import StoreSummary
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
-from scheduler.track import sides
-from scheduler.track.facts import facts_of, point_of
+from scheduler.track.facts import facts_of
 from scheduler.track.generated import GeneratedSeries, generate_history
 from scheduler.track.generated_label import LABEL
 
@@ -52,25 +51,6 @@ def store(series: int = SERIES, seed: int = 0) -> StoreSummary:
                 )
             )
     return point_storage.store(points, Source.GENERATED) if points else StoreSummary(0, 0, 0)
-
-
-def stored_points(history: GeneratedSeries, seed: int = 0) -> tuple[sides.Point, ...]:
-    """Return a generated series' points as stored, in the form of the sides of its changes."""
-    row = Series.objects.get(digest=_key(history, seed).digest)
-    same = {"target": row.target, "toolchain": row.toolchain, "device": row.device_name}
-    data = Datum.objects.filter(series=row).order_by("at", "id")
-    return tuple(
-        point_of(
-            datum.conditions.facts,
-            value=datum.value,
-            low=datum.low,
-            high=datum.high,
-            n=datum.n,
-            revision=datum.revision.name,
-            **same,
-        )
-        for datum in data.select_related("revision", "conditions")
-    )
 
 
 def _key(history: GeneratedSeries, seed: int) -> SeriesKey:

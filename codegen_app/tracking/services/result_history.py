@@ -33,7 +33,7 @@ class _BuildPoints:
     points: list[Point] = field(default_factory=list)
 
 
-def store(past: RecordedRuns, texts: Mapping[str, KernelText], what: str) -> int:
+def store(past: RecordedRuns, texts: Mapping[str, KernelText], source: str) -> int:
     """Add the points of runs that have a revision, each with its place in the file, at most once.
     Part of an import's transaction. Raises ``UserError`` naming row and field."""
     builds: dict[tuple[object, ...], _BuildPoints] = {}
@@ -52,7 +52,7 @@ def store(past: RecordedRuns, texts: Mapping[str, KernelText], what: str) -> int
                 kernels[key] = RecordedKernels(run, texts)
             _add_run(run, kernels[key], key, builds, known)
         except UserError as error:
-            raise UserError(f"{what}: runs[{place}].{error}") from None
+            raise UserError(f"{source}: runs[{place}].{error}") from None
     for row in builds.values():
         if row.points:
             origin = point_storage.PointOrigin(row.problem.pk, row.build.kernel_id, row.build.pk)

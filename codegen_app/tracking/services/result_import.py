@@ -25,23 +25,12 @@ from codegen_app.tracking.services.result_kernels import (
     device_of,
     measurement_of,
 )
-from codegen_app.tuning.models import (
-    Candidate,
-    ResultImport,
-    TuningRun,
-    TuningTask,
-)
+from codegen_app.tuning.models import Candidate, ResultImport, TuningRun, TuningTask
 from codegen_app.tuning.services import candidate_results
 from scheduler.errors import UserError
 from scheduler.results import file as results_file
 from scheduler.results.checks import check_timestamps
-from scheduler.results.model import (
-    CandidateRecord,
-    KernelText,
-    Results,
-    RunRecord,
-    TaskRecord,
-)
+from scheduler.results.model import CandidateRecord, KernelText, Results, RunRecord, TaskRecord
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 
@@ -66,20 +55,20 @@ def import_file(
 
 def record(
     results: Results,
-    what: str,
+    source: str,
     actor: AbstractBaseUser | None,
     why: str = "",
     *,
     with_sources: bool = False,
 ) -> ImportSummary:
-    """Record results that were parsed before; ``what`` names them in errors."""
-    check_timestamps(results, timezone.now(), what)
+    """Record results that were parsed before; ``source`` names them in errors."""
+    check_timestamps(results, timezone.now(), source)
     texts = results.kernels if with_sources else {}
     new: list[TuningRun] = []
     with transaction.atomic():
         lock_transaction(LockClass.RECORD_RESULTS)
         past = [(place, run) for place, run in enumerate(results.runs) if run.revision]
-        points = result_history.store(past, texts, what)
+        points = result_history.store(past, texts, source)
         for place, run in enumerate(results.runs):
             if run.revision is not None:
                 continue
@@ -89,11 +78,11 @@ def record(
             try:
                 new.append(_Run(run, texts, actor).record(digest))
             except UserError as error:
-                raise UserError(f"{what}: runs[{place}].{error}") from None
+                raise UserError(f"{source}: runs[{place}].{error}") from None
         known = len(results.runs) - len(past) - len(new)
-        summary = f"{what}: {len(new)} new runs, {known} already imported"
+        summary = f"{source}: {len(new)} new runs, {known} already imported"
         if past:
-            summary = f"{what}: {points} new history points"
+            summary = f"{source}: {points} new history points"
         audit.note(actor, "import results", summary, why)
     return ImportSummary(tuple(new), known, points)
 

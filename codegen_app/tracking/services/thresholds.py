@@ -120,7 +120,7 @@ def dry_run(series: Series, proposed: Proposal) -> Trial:
         since = latest.values_list("at", flat=True)[MAX_TRIED - 1 : MAX_TRIED].first()
     baselines = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
     begins = [*baselines, *proposed.begins]
-    found = detection.dry_run(series, proposed.least_effect, begins, since)
+    detected = detection.dry_run(series, proposed.least_effect, begins, since)
     data = Datum.objects.filter(series=series)
     data = data.filter(at__gte=since) if since else data
     moments = sorted(data.values_list("measured_at", flat=True))
@@ -134,7 +134,7 @@ def dry_run(series: Series, proposed: Proposal) -> Trial:
         least_effect=proposed.least_effect or DEFAULT_SETTINGS.least_effect,
         muted=proposed.muted,
         unmuted=_is_muted(series) and not proposed.muted,
-        changes=_changes(series, found, since),
+        changes=_changes(series, detected, since),
         allowed=allowed,
         gaps=tuple(gaps[-MAX_GAPS:]),
         more_gaps=max(0, len(gaps) - MAX_GAPS),
@@ -238,16 +238,16 @@ def _checked_reason(text: str) -> str:
 
 
 def _changes(
-    series: Series, found: Sequence[DetectedChange], since: datetime | None
+    series: Series, detected: Sequence[DetectedChange], since: datetime | None
 ) -> tuple[TrialChange, ...]:
-    """Return the stored and the found changes, in the order of the history (2 queries)."""
+    """Return the stored and the detected changes, in the order of the history (2 queries)."""
     standing = Change.objects.filter(series=series, withdrawn_at=None)
     standing = standing.filter(at__gte=since) if since else standing
     stored = list(standing.select_related("revision", "alert").order_by("at", "pk"))
     known = {row.datum_id for row in stored}
-    new = {change.datum_id: change for change in found if change.datum_id not in known}
+    new = {change.datum_id: change for change in detected if change.datum_id not in known}
     names = Revision.objects.in_bulk([0, *(change.revision_id for change in new.values())])
-    kept = {change.datum_id for change in found}
+    kept = {change.datum_id for change in detected}
     rows = [
         _trial_change(row, "kept" if row.datum_id in kept else "gone", row.revision, series.unit)
         for row in stored

@@ -39,17 +39,17 @@ def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
     Raises ``UserError`` without a reason, and for a point that is already withdrawn.
     """
     series = _lock_series([datum.series_id])[0]
-    because = fields.as_text(reason.strip(), "reason", MAX_REASON_LENGTH)
-    if not because:
+    stored_reason = fields.as_text(reason.strip(), "reason", MAX_REASON_LENGTH)
+    if not stored_reason:
         raise UserError("reason: enter the reason for the withdrawal")
     if datum.withdrawals.filter(restored_at=None).exists():
         raise UserError(f"point {datum.pk} is already withdrawn")
-    made = Withdrawal.objects.create(
-        datum=datum, series=series, reason=because, by_id=audit.actor_id(by)
+    withdrawal = Withdrawal.objects.create(
+        datum=datum, series=series, reason=stored_reason, by_id=audit.actor_id(by)
     )
-    audit.record(by, "withdraw", datum, because)
+    audit.record(by, "withdraw", datum, stored_reason)
     _recount([(series, datum.at)])
-    return made
+    return withdrawal
 
 
 @transaction.atomic

@@ -67,24 +67,24 @@ def current_measurement(rows: Iterable[BenchmarkResult]) -> CurrentMeasurement |
     return CurrentMeasurement(now, earlier[-1] if earlier else None)
 
 
-def measurement_fields(found: CurrentMeasurement | None) -> dict[str, Any]:
+def measurement_fields(measured: CurrentMeasurement | None) -> dict[str, Any]:
     """Return the fields of a ``MeasuredRow`` for that measurement, or for none."""
-    if found is None:
-        return {}
+    if measured is None:
+        return {"metrics": {}, "emulated": False, "origin": "", "drift": None}
     return {
-        "metrics": metrics_of(found.result),
-        "emulated": found.result.emulated,
-        "origin": found.result.origin,
-        "drift": found.drift,
+        "metrics": metrics_of(measured.result),
+        "emulated": measured.result.emulated,
+        "origin": measured.result.origin,
+        "drift": measured.drift,
     }
 
 
 def environment_change(then: Environment, now: Environment) -> str:
     """Describe what changed in the environment, with both values; "" if they are alike. The
     compiler is left out: it is part of the bucket."""
-    found = environment_differences(_point(then), _point(now), unknown=True)
     return "; ".join(
-        f"{one.name or one.aspect} {_as_text(one.before)} → {_as_text(one.after)}" for one in found
+        f"{row.name or row.aspect} {row.before or 'not recorded'} → {row.after or 'not recorded'}"
+        for row in environment_differences(_point(then), _point(now), unknown=True)
     )
 
 
@@ -97,10 +97,6 @@ def _point(row: Environment) -> Point:
             driver=row.driver, runtime=row.runtime, settings=attributes
         ),
     )  # fmt: skip
-
-
-def _as_text(value: str) -> str:
-    return value or "not recorded"
 
 
 def _is_enough(row: BenchmarkResult) -> bool:

@@ -80,27 +80,30 @@ def modelled_times(
         build__finished_at__lte=F("finished_at"),
     )
     for row in rows.select_related("task__run", "task__problem").order_by("-finished_at", "-pk"):
-        if (found := modelled_result(row)) is None:
+        if (modelled := modelled_result(row)) is None:
             continue
         assert row.kernel_id is not None, "by one of the kernels"
         run, symbols = row.task.run, row.task.problem.symbols
+        band = modelled.time_ns
         used = {name: size for name, size in run.bindings.items() if name in symbols}
         time = ModelledTime(
-            *(found.time_ns.low / 1000, found.time_ns.mid / 1000, found.time_ns.high / 1000),
-            sentence=found.sentence,
-            unknown=found.unknown,
+            low_us=band.low / 1000,
+            time_us=band.mid / 1000,
+            high_us=band.high / 1000,
+            sentence=modelled.sentence,
+            unknown=modelled.unknown,
             url=run.get_absolute_url(),
         )
-        key = run.target, found.board, _sizes_key(used)
+        key = run.target, modelled.board, _sizes_key(used)
         groups[key].setdefault(row.kernel_id, time)
     if not groups:
         return None, {}
 
     def nearness(key: tuple[str, str, str]) -> tuple[bool, bool, bool, int]:
-        of_target, board, at = key
+        row_target, board, at = key
         known = json.loads(at)
         same = sizes is not None and all(sizes.get(name) == known[name] for name in known)
-        return of_target == target, board in device, same, len(groups[key])
+        return row_target == target, board in device, same, len(groups[key])
 
     best = max(sorted(groups), key=nearness)
     return BoardSizes(best[0], best[1], json.loads(best[2])), groups[best]

@@ -123,8 +123,8 @@ def rank_buckets(
         where = (row.device_name, row.target, row.toolchain)
         chosen.append((_bucket(*where, row.bindings, used, emulated), row.since))
     choices = Counter(bucket.name for bucket, _ in chosen)
-    found = [*_measured_buckets(measured_rows, used), *chosen]
-    for bucket, at in found:
+    dated = [*_measured_buckets(measured_rows, used), *chosen]
+    for bucket, at in dated:
         before = latest.get(bucket.name, (at, bucket))
         newest = max(before, (at, bucket), key=lambda pair: (pair[1].origin != "", pair[0]))
         latest[bucket.name] = max(at, before[0]), newest[1]
@@ -137,13 +137,13 @@ def rank_buckets(
     )
 
 
-def served_kernels(found: NodeBuckets, bucket: Bucket | None) -> dict[int, ServedKernel]:
+def served_kernels(known: NodeBuckets, bucket: Bucket | None) -> dict[int, ServedKernel]:
     """Return the kernel that serves each node in a bucket, by the node's key (2 queries). Extern
     calls are left out.
 
     Without a bucket (nothing was measured) the defaults serve.
     """
-    nodes, selected = found.nodes, found.selections(bucket)
+    nodes, selected = known.nodes, known.selections(bucket)
     default = {
         use.template_node_id: use.kernel
         for use in KernelUse.objects.filter(template_node__in=nodes, is_default=True)
@@ -180,7 +180,7 @@ def measurements(
     for row in _with_environment(rows):
         if same_sizes(row.bindings, bucket.bindings, symbols[row.problem_id]):
             by_kernel[row.problem_id, row.kernel_id].append(row)
-    current = {key: current_measurement(found) for key, found in by_kernel.items()}
+    current = {key: current_measurement(results) for key, results in by_kernel.items()}
     return {key: measured for key, measured in current.items() if measured is not None}
 
 
@@ -196,15 +196,15 @@ def selection_measurements(selections: Iterable[Selection]) -> dict[int, Current
     by_kernel: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
     for row in rows.defer("build__log", "kernel__source", *_DEFERRED):
         by_kernel[row.problem_id, row.kernel_id].append(row)
-    found = {}
+    measured = {}
     for selection in selections:
-        rows_of_kernel = by_kernel[selection.problem_id, selection.kernel_id]
+        kernel_rows = by_kernel[selection.problem_id, selection.kernel_id]
         in_bucket = [
-            row for row in rows_of_kernel if is_in_bucket(selection, row, row.build, row.kernel)
+            row for row in kernel_rows if is_in_bucket(selection, row, row.build, row.kernel)
         ]
         if (current := current_measurement(in_bucket)) is not None:
-            found[selection.pk] = current
-    return found
+            measured[selection.pk] = current
+    return measured
 
 
 def is_in_bucket(
@@ -241,14 +241,14 @@ def bucket_results(device_name: str, target: str, toolchain: str) -> QuerySet[Be
 
 def recorded_targets(nodes: Iterable[TemplateNode]) -> tuple[str, ...]:
     """Return the targets for which the legality of these nodes is recorded."""
-    found = {name for node in nodes for name in node.legal}
-    return tuple(name for name in targets.names() if name in found)
+    recorded = {name for node in nodes for name in node.legal}
+    return tuple(name for name in targets.names() if name in recorded)
 
 
-def shown_target(recorded: Sequence[str], bucket: Bucket | None, asked: str = "") -> str:
-    """Return the asked target if a graph's legality is recorded for it, else the bucket's, else the
-    first recorded one; "" if there is none."""
-    preferred = (asked, bucket.target if bucket is not None else "")
+def shown_target(recorded: Sequence[str], bucket: Bucket | None, requested: str = "") -> str:
+    """Return the requested target if a graph's legality is recorded for it, else the bucket's, else
+    the first recorded one; "" if there is none."""
+    preferred = (requested, bucket.target if bucket is not None else "")
     return next((target for target in preferred if target in recorded), next(iter(recorded), ""))
 
 
@@ -262,7 +262,7 @@ def smaller_buckets(
 ) -> tuple[tuple[str, int, Bucket], ...]:
     """Return buckets that differ only in one smaller size: the symbol, its value and the bucket,
     the smallest first. If several symbols qualify, only the first counts."""
-    found = []
+    smaller = []
     for other in buckets:
         differs = [k for k, v in bucket.bindings.items() if other.bindings.get(k) != v]
         same = (other.device_name, other.target, other.toolchain) == (
@@ -273,9 +273,9 @@ def smaller_buckets(
         if same and len(differs) == 1 and other.bindings.keys() == bucket.bindings.keys():
             (symbol,) = differs
             if other.bindings[symbol] < bucket.bindings[symbol]:
-                found.append((symbol, other.bindings[symbol], other))
-    found.sort(key=itemgetter(0, 1))
-    return tuple(row for row in found if row[0] == found[0][0])
+                smaller.append((symbol, other.bindings[symbol], other))
+    smaller.sort(key=itemgetter(0, 1))
+    return tuple(row for row in smaller if row[0] == smaller[0][0])
 
 
 # ``toolchain_of`` in SQL.
@@ -305,14 +305,17 @@ def _without_compiler(bucket: Bucket) -> tuple[str, str, str]:
     return bucket.device_name, bucket.target, format_bindings(bucket.bindings)
 
 
-def bucket_rows(problems: Iterable[int], *of: str) -> QuerySet[BenchmarkResult, dict[str, Any]]:
-    """Return where these problems were measured and when last, grouped also by ``of`` (1 query)."""
+def bucket_rows(
+    problems: Iterable[int], *group_by: str
+) -> QuerySet[BenchmarkResult, dict[str, Any]]:
+    """Return where these problems were measured and when last, also grouped by these columns (1
+    query)."""
     return (
         BenchmarkResult.objects.filter(problem__in=problems)
         .order_by()
         .annotate(device=F("environment__device_name"), arch=F("environment__target"))
         .annotate(toolchain=_TOOLCHAIN, file=F("kernel__source_file"))
-        .values("device", "arch", "toolchain", "file", "bindings", "emulated", *_ORIGIN, *of)
+        .values("device", "arch", "toolchain", "file", "bindings", "emulated", *_ORIGIN, *group_by)
         .annotate(latest=Max("created_at"))
     )
 
@@ -353,6 +356,6 @@ def _symbols(nodes: Iterable[TemplateNode]) -> dict[int, frozenset[str]]:
     return {node.problem.pk: frozenset(node.problem.symbols) for node in nodes if node.problem}
 
 
-def same_sizes(one: Mapping[str, int], other: Mapping[str, int], used: Iterable[str]) -> bool:
+def same_sizes(first: Mapping[str, int], second: Mapping[str, int], used: Iterable[str]) -> bool:
     """Whether two bindings agree in the sizes that a problem uses."""
-    return all(one.get(name) == other.get(name) for name in used)
+    return all(first.get(name) == second.get(name) for name in used)

@@ -86,10 +86,10 @@ class Choices:
         """Return the selected kernels that this version of the generator does not make, and what
         the code uses instead. Raises ``UserError`` if the graph's file can no longer be scheduled.
         """
-        found = [*self._not_made("", self.selected)]
+        rows = [*self._not_made("", self.selected)]
         for sizes in self.smaller:
-            found += self._not_made(f"{sizes.symbol} <= {sizes.at_most}", sizes.selected)
-        return tuple(dict.fromkeys(found))
+            rows += self._not_made(f"{sizes.symbol} <= {sizes.at_most}", sizes.selected)
+        return tuple(dict.fromkeys(rows))
 
     def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotGeneratedRow]:
         known = _generated_pairs(self.file_digest, selected)

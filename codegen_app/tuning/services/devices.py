@@ -27,20 +27,20 @@ def hold_device(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | 
     if run.is_modelled:  # nothing runs on it: other uses do not disturb it
         yield modelled_device(run.device)
         return
-    found = probe()
-    devices = [device for device in found if isinstance(device, DeviceInfo)]
+    probed = probe()
+    devices = [device for device in probed if isinstance(device, DeviceInfo)]
     requested = next((device for device in devices if device.id == run.device), None)
     if requested is None:
         kind = run.device.partition(":")[0]
-        absent = (device for device in found if isinstance(device, AbsentDevice))
+        absent = (device for device in probed if isinstance(device, AbsentDevice))
         reasons = (device.reason for device in absent if device.kind == kind)
         reason = next(reasons, "no such device here")
         yield Rejected(Stage.LOAD, f"device {run.device}: {reason}")
         return
     others = (device for device in devices if device != requested)
-    alike = [requested, *(device for device in others if _kind(device) == _kind(requested))]
+    same_kind = [requested, *(device for device in others if _kind(device) == _kind(requested))]
     with ExitStack() as stack:
-        yield _first_free(alike, stack, over)
+        yield _first_free(same_kind, stack, over)
 
 
 def local_models() -> set[tuple[str, str]]:

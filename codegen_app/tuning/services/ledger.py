@@ -169,8 +169,8 @@ def _close_open(run: int, state: State, reason: str) -> None:
     _close_candidates(Q(task__run=run), state, reason)
 
 
-def _close_candidates(which: Q, state: State, reason: str) -> None:
-    Candidate.objects.filter(which, state__in=OPEN_STATES).update(
+def _close_candidates(condition: Q, state: State, reason: str) -> None:
+    Candidate.objects.filter(condition, state__in=OPEN_STATES).update(
         state=state, stage=_STAGES.get(state, ""), reason=reason[:500], finished_at=Now()
     )
 

@@ -7,15 +7,8 @@ from django.db.models.functions import Now
 
 from codegen_app.kernels.services import engine, problem_work
 from codegen_app.tuning.models import TuningRun, TuningTask
-from codegen_app.tuning.services import (
-    budgets,
-    candidate_results,
-    devices,
-    ledger,
-)
-from codegen_app.tuning.services import (
-    search as tuning_search,
-)
+from codegen_app.tuning.services import budgets, candidate_results, devices, ledger
+from codegen_app.tuning.services import search as tuning_search
 from codegen_app.workers import work
 from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.errors import MachineError, Rejected, Stage, UserError

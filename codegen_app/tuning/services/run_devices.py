@@ -38,36 +38,36 @@ class RunDevice:
 def list_run_devices() -> tuple[RunDevice, ...]:
     """Return every combination of target and device, the best to measure on first: GPUs of live
     workers, the CPU emulation, devices that workers had, modelled devices (1 query)."""
-    found: dict[str, RunDevice] = {}
+    by_key: dict[str, RunDevice] = {}
     for worker in Worker.objects.order_by("-seen_at"):
         for device in worker.devices:
-            place = RunDevice(
+            device_row = RunDevice(
                 target=device["target"],
                 device=device["id"],
                 name=device["name"],
                 alive=worker.is_alive,
                 emulated=bool(device.get("emulated")) or device["target"] == "cpu",
             )
-            known = found.get(place.key)
-            if measures_times(place.target, place.device) and (
-                known is None or place.alive > known.alive
+            known = by_key.get(device_row.key)
+            if measures_times(device_row.target, device_row.device) and (
+                known is None or device_row.alive > known.alive
             ):
-                found[place.key] = place
-    order = sorted(
-        found.values(), key=lambda device: (not device.alive, device.emulated, device.key)
+                by_key[device_row.key] = device_row
+    ordered = sorted(
+        by_key.values(), key=lambda device: (not device.alive, device.emulated, device.key)
     )
     modelled = (
         RunDevice(device.target, device.id, device.name, modelled=True)
         for device in modelled_devices()
     )
-    return (*order, *modelled)
+    return (*ordered, *modelled)
 
 
 def measures_times(target: str, device: str) -> bool:
     """Return whether times are measured on a device: not on modelled ones, and not on an emulator
     of a GPU's instructions, which has the GPU's target."""
     try:
-        found = targets.find(target)
+        known_target = targets.find(target)
     except UserError:  # a worker of another version
         return False
-    return re.fullmatch(backend_of(found).device_ids, device) is not None
+    return re.fullmatch(backend_of(known_target).device_ids, device) is not None

@@ -97,19 +97,19 @@ def record_limits(run: TuningRun, nodes: Iterable[TemplateNode]) -> None:
 
 
 def record_kernels(
-    run: TuningRun, nodes: Mapping[int, TemplateNode], found: Mapping[int, CandidateSample]
+    run: TuningRun, nodes: Mapping[int, TemplateNode], samples: Mapping[int, CandidateSample]
 ) -> dict[int, list[tuple[int, GeneratedKernel]]]:
     """Return the rows of the samples' kernels with their positions, by node; new ones are written.
     Part of the transaction that plans them."""
     digest = run.graph.file.digest
-    names = {caller.name for sample in found.values() for _, caller in sample.callers}
-    uses = KernelUse.objects.filter(template_node__in=list(found), kernel__name__in=names)
+    names = {caller.name for sample in samples.values() for _, caller in sample.callers}
+    uses = KernelUse.objects.filter(template_node__in=list(samples), kernel__name__in=names)
     known = {
         (use.template_node_id, use.kernel.name): use.kernel
         for use in uses.select_related("kernel").defer("kernel__source")
     }
     rows: dict[int, list[tuple[int, GeneratedKernel]]] = {}
-    for pk, sample in found.items():
+    for pk, sample in samples.items():
         rows[pk] = []
         for place, caller in sample.callers:
             kernel = known.get((pk, caller.name))
@@ -132,18 +132,21 @@ class RunBuilds:
     """
 
     def __init__(
-        self, run: TuningRun, asked: Iterable[GeneratedKernel], defaults: Iterable[GeneratedKernel]
+        self,
+        run: TuningRun,
+        requested: Iterable[GeneratedKernel],
+        defaults: Iterable[GeneratedKernel],
     ) -> None:
         self._builds: dict[int, Build] = {}
         self._obstacles: dict[str, str] = {}
         needed = {kernel.source_file for kernel in defaults}
         by_language: dict[str, list[GeneratedKernel]] = {}
-        for kernel in asked:
+        for kernel in requested:
             by_language.setdefault(kernel.source_file, []).append(kernel)
-        for language, those in by_language.items():
+        for language, group in by_language.items():
             try:
                 priority = run_requests.build_priority(run)
-                self._builds |= builds.request_builds(those, run.target, priority=priority)
+                self._builds |= builds.request_builds(group, run.target, priority=priority)
             except MachineError:
                 raise
             except UserError as error:

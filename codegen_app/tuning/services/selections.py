@@ -87,12 +87,12 @@ def choose(
     serving = _current(bucket)
     if serving is not None and serving.kernel_id == kernel.pk:
         return False
-    found = selection_policy.find_measurement(bucket, kernel)
+    measurement = selection_policy.find_measurement(bucket, kernel)
     _replace(
         serving,
         bucket,
         kernel=kernel,
-        result=found.result if found else None,
+        result=measurement.result if measurement else None,
         reason=reason[:300],
         chosen_by_id=audit.actor_id(actor),
     )

@@ -12,8 +12,10 @@ from django.core.management import CommandError, call_command
 from codegen_app.tracking.models import Datum, Revision, Series, Source
 from codegen_app.tracking.services import generated_history
 from scheduler.track.causes import explain
-from scheduler.track.generated import REVISIONS, generate_history, sides_of
+from scheduler.track.facts import point_of
+from scheduler.track.generated import REVISIONS, GeneratedSeries, generate_history, sides_of
 from scheduler.track.generated_label import LABEL
+from scheduler.track.sides import Point
 
 pytestmark = pytest.mark.django_db
 
@@ -39,12 +41,30 @@ def test_all_of_it_says_that_it_was_generated_and_it_is_stored_once() -> None:
     assert Series.objects.count() == 4
 
 
+def stored_points(history: GeneratedSeries) -> tuple[Point, ...]:
+    row = Series.objects.get(digest=generated_history._key(history, 0).digest)
+    same = {"target": row.target, "toolchain": row.toolchain, "device": row.device_name}
+    data = Datum.objects.filter(series=row).order_by("at", "id")
+    return tuple(
+        point_of(
+            datum.conditions.facts,
+            value=datum.value,
+            low=datum.low,
+            high=datum.high,
+            n=datum.n,
+            revision=datum.revision.name,
+            **same,
+        )
+        for datum in data.select_related("revision", "conditions")
+    )
+
+
 @pytest.mark.full
 def test_changes_are_explained_from_the_rows() -> None:
     generated_history.store(generated_history.SERIES)
     right = total = 0
     for one in generate_history(generated_history.SERIES):
-        stored = replace(one, points=generated_history.stored_points(one))
+        stored = replace(one, points=stored_points(one))
         for injected in one.injected:
             said = explain(*sides_of(stored, injected))
             assert said.cause is explain(*sides_of(one, injected)).cause, "nothing was lost"

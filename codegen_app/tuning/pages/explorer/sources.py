@@ -32,10 +32,9 @@ def node_source(page: NodePage, rows: Sequence[CandidateRow], times: str) -> Exp
         sizes = bucket.bindings
     else:
         where, sizes = "", {}
-    several = len({row.language for row in rows}) > 1
     return ExplorerSource(
         trials=[_candidate_trial(row, times) for row in rows],
-        configs=[_with_language(row.config, row.language, several=several) for row in rows],
+        configs=_configs(rows),
         node=page.name,
         problem=page.problem,
         times=times,
@@ -45,7 +44,7 @@ def node_source(page: NodePage, rows: Sequence[CandidateRow], times: str) -> Exp
         key=_column_key(candidate_columns.parameter_key),
         others={
             str(CandidateState.REJECTED): [
-                config for one in page.rejected for config in one.configs if config
+                config for group in page.rejected for config in group.configs if config
             ]
         },
         modelled_where=page.modelled_at.where if page.modelled_at is not None else "",
@@ -54,7 +53,7 @@ def node_source(page: NodePage, rows: Sequence[CandidateRow], times: str) -> Exp
 
 def _candidate_trial(row: CandidateRow, times: str) -> Trial:
     modelled, timing, failure = row.modelled, row.timing, row.failure
-    plain = Trial(
+    trial = Trial(
         row=row.position,
         kernel=row.kernel,
         url=row.url,
@@ -66,15 +65,15 @@ def _candidate_trial(row: CandidateRow, times: str) -> Trial:
         best=row.selected,
     )
     if times != MODELLED:
-        return plain if timing is None else _with_measured_time(plain, timing)
+        return trial if timing is None else _with_measured_time(trial, timing)
     # The order is that of generation and no trial is measured: measured times belong to other
     # conditions.
     state = CandidateState.MODELLED if modelled else CandidateState.NOT_MODELLED
-    plain = replace(plain, state=str(state), stage="", reason="", order=plain.row)
+    trial = replace(trial, state=str(state), stage="", reason="", order=trial.row)
     if modelled is None:
-        return plain
+        return trial
     return replace(
-        plain, time_us=modelled.time_us, low_us=modelled.low_us, high_us=modelled.high_us
+        trial, time_us=modelled.time_us, low_us=modelled.low_us, high_us=modelled.high_us
     )
 
 
@@ -90,19 +89,18 @@ def run_source(page: RunPage, rows: Sequence[LedgerRow], node: str) -> ExplorerS
     if not nodes:
         return None
     node = node if node in nodes else nodes[0]
-    of_node = [row for row in rows if row.node == node]
-    several = len({row.language for row in of_node if row.language}) > 1
+    node_rows = [row for row in rows if row.node == node]
     run = page.run
-    tried = [row for row in of_node if row.kernel]
+    tried = [row for row in node_rows if row.kernel]
     without: dict[str, list[Config]] = {}
-    for row in of_node:
+    for row in node_rows:
         if not row.kernel:
             without.setdefault(row.outcome, []).append(row.config)
     return ExplorerSource(
         trials=[_ledger_trial(row, page.kind) for row in tried],
-        configs=[_with_language(row.config, row.language, several=several) for row in tried],
+        configs=_configs(tried),
         node=node,
-        problem=of_node[0].problem,
+        problem=node_rows[0].problem,
         times=page.kind or MEASURED,
         where=f"{run.imported or run.device} ({run.target})",
         sizes=run.bindings,
@@ -115,7 +113,7 @@ def run_source(page: RunPage, rows: Sequence[LedgerRow], node: str) -> ExplorerS
 
 
 def _ledger_trial(row: LedgerRow, kind: str) -> Trial:
-    plain = Trial(
+    trial = Trial(
         row=row.id,
         kernel=row.kernel,
         url=row.kernel_url,
@@ -129,27 +127,30 @@ def _ledger_trial(row: LedgerRow, kind: str) -> Trial:
     )
     if kind == MODELLED:
         if row.modelled is None or row.outcome != CandidateState.MODELLED:
-            return plain
+            return trial
         band = row.modelled.time_ns
-        return replace(plain, time_us=_us(band.mid), low_us=_us(band.low), high_us=_us(band.high))
-    return _with_measured_time(plain, row)
+        return replace(trial, time_us=_us(band.mid), low_us=_us(band.low), high_us=_us(band.high))
+    return _with_measured_time(trial, row)
 
 
-def _with_measured_time(plain: Trial, row: MeasuredRow) -> Trial:
+def _with_measured_time(trial: Trial, row: MeasuredRow) -> Trial:
     """Set the median, if there is one."""
     low, high = _us(row.low_ns), _us(row.high_ns)
-    return replace(plain, time_us=_us(row.median_ns), low_us=low, high_us=high, n=row.n)
+    return replace(trial, time_us=_us(row.median_ns), low_us=low, high_us=high, n=row.n)
 
 
 def _us(ns: float | None) -> float | None:
     return None if ns is None else ns / 1000
 
 
-def _with_language(config: Config, language: str, *, several: bool) -> Config:
-    """Add the language as a parameter if there are several."""
-    return {**config, LANGUAGE: language} if several else config
+def _configs(rows: Sequence[CandidateRow] | Sequence[LedgerRow]) -> list[Config]:
+    """Return the candidates' configurations, with the language as a parameter if there are
+    several."""
+    if len({row.language for row in rows}) < 2:
+        return [row.config for row in rows]
+    return [{**row.config, LANGUAGE: row.language} for row in rows]
 
 
-def _column_key(of: Callable[[str], str]) -> Callable[[str], str]:
+def _column_key(parameter_key: Callable[[str], str]) -> Callable[[str], str]:
     """Return the key of a parameter's column in addresses; the language has its own."""
-    return lambda name: LANGUAGE if name == LANGUAGE else of(name)
+    return lambda name: LANGUAGE if name == LANGUAGE else parameter_key(name)

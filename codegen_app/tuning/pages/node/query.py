@@ -295,7 +295,8 @@ def _rejected(lines: Iterable[Mapping[str, Any]]) -> tuple[RejectedConfigs, ...]
     for row in lines:
         groups[row["stage"], row["reason"]].append(row.get("config", {}))
     rows = [
-        RejectedConfigs(stage, reason, tuple(found)) for (stage, reason), found in groups.items()
+        RejectedConfigs(stage, reason, tuple(configs))
+        for (stage, reason), configs in groups.items()
     ]
     return tuple(sorted(rows, key=lambda row: (-len(row.configs), row.reason)))
 
@@ -332,7 +333,7 @@ def _candidates(
     rejections = _rejections(node, kernels)
     target = bucket.target if bucket else ""
     modelled_at, modelled = modelled_times(
-        {kernel: [build.pk for build in found] for kernel, found in builds.items()},
+        {kernel: [build.pk for build in built] for kernel, built in builds.items()},
         target,
         bucket.device_name if bucket else "",
         bucket.bindings if bucket else None,
@@ -342,6 +343,12 @@ def _candidates(
     ended: dict[int, datetime] = {}
     for use in uses:
         pk, built = use.kernel_id, builds[use.kernel_id]
+        build_states: list[BuildState] = []
+        for build in built:
+            compare, reference = "", default.get(build.target)
+            if build.state == State.DONE and reference not in (None, build.pk):
+                compare = f"{reverse('compare')}?build={reference}&build={build.pk}"
+            build_states.append(build_row(BuildState, build, compare=compare))
         timing, failure = timings.get(pk), _failure(rejections.get(pk, ()), built)
         outcome = str(CandidateState.MODELLED if pk in modelled else CandidateState.UNTRIED)
         ended_at = None
@@ -361,7 +368,7 @@ def _candidates(
             is_default=use.is_default,
             selected=selection is not None and pk == selection.kernel_id,
             serves=tuple(selected_on[pk]),
-            builds=tuple(_build_state(build, default.get(build.target)) for build in built),
+            builds=tuple(build_states),
             timing=timing,
             modelled=modelled.get(pk),
             rejections=tuple(map(str, rejections.get(pk, ()))),
@@ -377,7 +384,7 @@ def _candidates(
 
 def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iterable[Failure]]:
     """Return why runs rejected each kernel, each reason once (1 query)."""
-    found: dict[int, dict[str, Failure]] = defaultdict(dict)
+    by_kernel: dict[int, dict[str, Failure]] = defaultdict(dict)
     rows = Candidate.objects.filter(
         task__problem=node.problem_id,
         kernel__in=kernels,
@@ -386,8 +393,8 @@ def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iter
     for row in rows:
         outcome = candidate_outcome(row.state, row.stage)
         failure = Failure(outcome, row.stage, row.reason, row.finished_at)
-        found[row.kernel_id or 0][str(failure)] = failure
-    return {kernel: tuple(failures.values()) for kernel, failures in found.items()}
+        by_kernel[row.kernel_id or 0][str(failure)] = failure
+    return {kernel: tuple(failures.values()) for kernel, failures in by_kernel.items()}
 
 
 def _failure(rejections: Iterable[Failure], builds: Iterable[Build]) -> Failure | None:
@@ -409,33 +416,26 @@ def _resource_use(builds: Iterable[Build], target: str) -> ResourceUse | None:
     # Without times on a GPU, use the target that the list of kernels uses (its
     # ``_default_target``).
     ranked = sorted(done, key=lambda build: (build.target == target, build.target), reverse=True)
-    found = (resource_use(build.resources, build.target) for build in ranked)
-    return next((use for use in found if use is not None), None)
-
-
-def _build_state(build: Build, default: int | None) -> BuildState:
-    """Return the state of a build; ``default`` is the default candidate's for the same target."""
-    compare = ""
-    if build.state == State.DONE and default not in (None, build.pk):
-        compare = f"{reverse('compare')}?build={default}&build={build.pk}"
-    return build_row(BuildState, build, compare=compare)
+    uses = (resource_use(build.resources, build.target) for build in ranked)
+    return next((use for use in uses if use is not None), None)
 
 
 def _timings(
     node: TemplateNode, bucket: serving.Bucket | None, kernels: Sequence[int]
 ) -> dict[int, Timing]:
     """Return each kernel's measurement in the bucket (1 query)."""
-    return {
-        kernel: Timing(
-            device=found.result.environment.device_name,
-            target=found.result.environment.target,
-            bindings=found.result.bindings,
-            run=found.result.task.run_id if found.result.task else None,
-            at=found.result.created_at,
-            **measurement_fields(found),
+    timings: dict[int, Timing] = {}
+    for (_, kernel), measured in serving.measurements([node], bucket, kernels).items():
+        result = measured.result
+        timings[kernel] = Timing(
+            device=result.environment.device_name,
+            target=result.environment.target,
+            bindings=result.bindings,
+            run=result.task.run_id if result.task else None,
+            at=result.created_at,
+            **measurement_fields(measured),
         )
-        for (_, kernel), found in serving.measurements([node], bucket, kernels).items()
-    }
+    return timings
 
 
 def _surroundings(
@@ -445,8 +445,8 @@ def _surroundings(
     the nodes of a loop that begins here (2 queries, 1 for other nodes)."""
     beside = (node.position - 1, node.position + 1)
     rows = TemplateNode.objects.filter(graph=node.graph_id)
-    found = rows.filter(Q(position__in=beside) | Q(kind=TemplateNode.LOOP))
-    others = list(found.only("name", "position", "kind", "op"))
+    shown = rows.filter(Q(position__in=beside) | Q(kind=TemplateNode.LOOP))
+    others = list(shown.only("name", "position", "kind", "op"))
     near = {
         other.position: Neighbour(other.name, other.get_absolute_url())
         for other in others
@@ -454,9 +454,9 @@ def _surroundings(
     }
     loops = find_loops(others)
     body: tuple[Neighbour, ...] = ()
-    begun = next((loop for loop in loops if loop.name == node.name), None)
-    if begun is not None:
-        inside = rows.filter(position__gt=begun.first, position__lt=begun.last)
+    own_loop = next((loop for loop in loops if loop.name == node.name), None)
+    if own_loop is not None:
+        inside = rows.filter(position__gt=own_loop.first, position__lt=own_loop.last)
         body = tuple(
             Neighbour(f"{other.name} {other.op}", other.get_absolute_url())
             for other in inside.order_by("position").only("name", "op")

@@ -276,21 +276,21 @@ def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
 def _best_kernels(ledger: Iterable[LedgerRow]) -> tuple[BestKernel, ...]:
     """Return the fastest candidate of each problem, in the order of the graph."""
     best = []
-    for of_problem in _by_problem(ledger).values():
-        rows = [row for row in of_problem if row.median_ns is not None]
-        if not rows:  # a modelled run has no measurements
-            rows = [row for row in of_problem if _is_modelled(row)]
-        if not rows:
+    for candidates in _by_problem(ledger).values():
+        timed = [row for row in candidates if row.median_ns is not None]
+        if not timed:  # a modelled run has no measurements
+            timed = [row for row in candidates if _is_modelled(row)]
+        if not timed:
             continue
-        row = min(rows, key=lambda r: (not r.chosen, r.median_ns or r.modelled_ns or 0.0))
+        row = min(timed, key=lambda row: (not row.chosen, row.median_ns or row.modelled_ns or 0.0))
         tried = [
             (
                 build_row(TriedCandidate, other, url=other.kernel_url),
                 f"{other.stage}: {other.reason}" if other.stage else "",
             )
-            for other in of_problem
+            for other in candidates
             if other.language
         ]
         languages = language_rows(tried)
-        best.append(build_row(BestKernel, row, measured=len(rows), languages=languages))
+        best.append(build_row(BestKernel, row, measured=len(timed), languages=languages))
     return tuple(best)

@@ -122,17 +122,19 @@ def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
             counts[count["task__run"]][_NOT_LEGAL] = count["not_legal"]
     rows: list[RunRow] = []
     for run in chosen:
-        of_run = counts[run.pk]
-        not_legal = of_run.get(_NOT_LEGAL, 0)
-        rejected = of_run.get(State.REJECTED, 0) - not_legal + of_run.get(State.QUARANTINED, 0)
+        run_counts = counts[run.pk]
+        not_legal = run_counts.get(_NOT_LEGAL, 0)
+        rejected = (
+            run_counts.get(State.REJECTED, 0) - not_legal + run_counts.get(State.QUARANTINED, 0)
+        )
         progress = Progress(
-            total=sum(of_run.values()) - not_legal,
-            done=of_run.get(State.DONE, 0),
+            total=sum(run_counts.values()) - not_legal,
+            done=run_counts.get(State.DONE, 0),
             rejected=rejected,
             not_legal=not_legal,
-            cancelled=of_run.get(State.CANCELLED, 0),
-            running=of_run.get(State.RUNNING, 0),
-            queued=of_run.get(State.QUEUED, 0),
+            cancelled=run_counts.get(State.CANCELLED, 0),
+            running=run_counts.get(State.RUNNING, 0),
+            queued=run_counts.get(State.QUEUED, 0),
         )
         limits = (
             (run.budget_s, "s"),

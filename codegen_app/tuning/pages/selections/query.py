@@ -96,14 +96,12 @@ def _selected_by(row: Selection) -> CurrentMeasurement | None:
     return None if row.result is None else CurrentMeasurement(row.result)
 
 
-def _choice(row: Selection, found: CurrentMeasurement | None) -> SelectedKernel:
-    return SelectedKernel(
-        id=row.pk,
+def _choice(row: Selection, measured: CurrentMeasurement | None) -> SelectedKernel:
+    return build_row(
+        SelectedKernel,
+        row,
         kernel=row.kernel.name,
         kernel_url=row.kernel.get_absolute_url(),
-        reason=row.reason,
         chosen_by=row.chosen_by.get_username() if row.chosen_by else "",
-        since=row.since,
-        until=row.until,
-        **measurement_fields(found),
+        **measurement_fields(measured),
     )

@@ -86,16 +86,16 @@ def import_selections(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         file, why = form.cleaned_data["file"], form.cleaned_data["why"]
         try:
-            found = selection_io.import_text(file.read(), actor(request), why, make=False)
+            summary = selection_io.import_text(file.read(), actor(request), why, make=False)
         except UserError as error:
             form.add_error("file", str(error))
         else:
             messages.success(
-                request, f"{found.new} new selections; {found.known} were selected already."
+                request, f"{summary.new} new selections; {summary.known} were selected already."
             )
-            for line in found.left[:_MAX_REPORTED]:
+            for line in summary.left[:_MAX_REPORTED]:
                 messages.warning(request, line)
-            if (skipped := len(found.left) - _MAX_REPORTED) > 0:
+            if (skipped := len(summary.left) - _MAX_REPORTED) > 0:
                 messages.warning(request, f"… and {skipped} more were skipped")
             return redirect("selections")
     return selections(request, importing=form)
