@@ -23,8 +23,8 @@ def usable_cpus(process_cgroup: Path = _PROCESS_CGROUP, cgroups: Path = _CGROUPS
         lines = process_cgroup.read_text().splitlines()
     for line in lines:
         if line.startswith("0::/"):
-            own = Path(line.removeprefix("0::/"))
-            for group in (own, *own.parents):
+            group_path = Path(line.removeprefix("0::/"))
+            for group in (group_path, *group_path.parents):
                 with suppress(OSError, ValueError):  # "max 100000": no limit
                     quota, period = (cgroups / group / "cpu.max").read_text().split()
                     counts.append(math.ceil(int(quota) / int(period)))

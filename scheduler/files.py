@@ -25,8 +25,8 @@ TRANSIENT_ERRNOS = frozenset(
 )
 
 _CHUNK_BYTES = 1 << 20  # bytes copied at a time
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_NOT_WRITABLE = (errno.EACCES, errno.EROFS, errno.EPERM)
+_DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
+_NOT_WRITABLE_ERRNOS = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
 Content: TypeAlias = bytes | IO[bytes]
@@ -57,16 +57,16 @@ def _write_tmpfile(folder: int, name: str, data: Content) -> bool:
     try:
         descriptor = os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o644, dir_fd=folder)
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in _DISK_FULL_ERRNOS:
             raise
         return False
     with os.fdopen(descriptor, "wb") as file:
-        _fill(file, data)
+        _write_content(file, data)
         try:
             # With ``dst_dir_fd`` Python follows the link to the file.
             os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder)
         except OSError as error:
-            if error.errno in _FULL:
+            if error.errno in _DISK_FULL_ERRNOS:
                 raise
             return False
     return True
@@ -76,17 +76,17 @@ def _write_and_rename(path: Path, data: Content) -> None:
     descriptor, name = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name[:80]}.", suffix=PARTIAL_SUFFIX
     )
-    part = Path(name)
+    partial_path = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            _fill(file, data)
-        part.replace(path)
+            _write_content(file, data)
+        partial_path.replace(path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        partial_path.unlink(missing_ok=True)
         raise
 
 
-def _fill(file: IO[bytes], data: Content) -> None:
+def _write_content(file: IO[bytes], data: Content) -> None:
     if isinstance(data, bytes):
         file.write(data)
     else:
@@ -103,11 +103,11 @@ def disk_errors(what: str, root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in _DISK_FULL_ERRNOS:
             raise MachineError(
                 f"no space left for {what} in {root}: free some space, or choose another folder"
             ) from error
-        if error.errno in _NOT_WRITABLE and not os.access(root, os.W_OK):
+        if error.errno in _NOT_WRITABLE_ERRNOS and not os.access(root, os.W_OK):
             raise MachineError(
                 f"cannot write {what} in {root}: fix its permissions, or choose another folder"
             ) from error

@@ -19,14 +19,14 @@ from scheduler.errors import UserError
 class LimitError(UserError):
     """A model exceeds a limit; the message names the limit and its value."""
 
-    place = ""
+    location = ""
 
-    def with_location(self, place: str) -> LimitError:
-        """Return the error prefixed with a place in the model, unless it names one already."""
-        if self.place:
+    def with_location(self, location: str) -> LimitError:
+        """Return the error prefixed with its location in the model, unless it names one already."""
+        if self.location:
             return self
-        error = type(self)(f"{place}: {self}")
-        error.place = place
+        error = type(self)(f"{location}: {self}")
+        error.location = location
         return error
 
 
@@ -52,21 +52,21 @@ def fuel_limit(what: str, limit: int) -> Iterator[None]:
     exceed ``limit``, or what the enclosing stage has left.
     """
     outer = _current.get()
-    left = limit if outer is None else min(limit, outer.limit - outer.spent)
-    counter = _Tank(what, left)
-    token = _current.set(counter)
+    remaining = limit if outer is None else min(limit, outer.limit - outer.spent)
+    tank = _Tank(what, remaining)
+    token = _current.set(tank)
     try:
         yield
     finally:
         _current.reset(token)
         if outer is not None:
-            outer.spent += counter.spent
+            outer.spent += tank.spent
 
 
 def spend_fuel(steps: int = 1) -> None:
     """Count steps if a limit is active. Raises ``OutOfFuelError`` beyond the limit."""
-    counter = _current.get()
-    if counter is not None:
-        counter.spent += steps
-        if counter.spent > counter.limit:
-            raise OutOfFuelError(f"{counter.what} exceeds the limit of {counter.limit} steps")
+    tank = _current.get()
+    if tank is not None:
+        tank.spent += steps
+        if tank.spent > tank.limit:
+            raise OutOfFuelError(f"{tank.what} exceeds the limit of {tank.limit} steps")

@@ -17,8 +17,8 @@ Source: TypeAlias = Literal["lane", "value"]
 # Rows and columns of a tile that every target supports: with plain FMA if it has no instruction.
 COMMON_SIZE = 16
 # Maximum bytes that a lane reads from LDS at once.
-_READ_BYTES = 16
-_BYTES = {"f64": 8, "f32": 4, "tf32": 4, "xf32": 4, "f16": 2, "bf16": 2}  # 1 for all others
+_MAX_READ_BYTES = 16
+_ELEMENT_BYTES = {"f64": 8, "f32": 4, "tf32": 4, "xf32": 4, "f16": 2, "bf16": 2}  # 1 for all others
 
 
 class MatrixSet(StrEnum):
@@ -49,8 +49,8 @@ class Digit:
     stride: int
 
     def evaluate(self, lane: int, value: int) -> int:
-        number = lane if self.source == "lane" else value
-        return self.stride * (number // self.divisor % self.modulus)
+        index = lane if self.source == "lane" else value
+        return self.stride * (index // self.divisor % self.modulus)
 
 
 Coordinate: TypeAlias = tuple[Digit, ...]
@@ -143,10 +143,10 @@ class MatrixInstruction:
         Value v is in the lane's row v // ``d_columns`` and column v % ``d_columns``. Raises
         ``ValueError`` for a layout with another order of values.
         """
-        places = [self.d.evaluate(0, value) for value in range(self.d_values)]
-        rows = list(dict.fromkeys(row for row, _ in places))
-        columns = list(dict.fromkeys(column for _, column in places))
-        if places != [(row, column) for row in rows for column in columns]:
+        coordinates = [self.d.evaluate(0, value) for value in range(self.d_values)]
+        rows = list(dict.fromkeys(row for row, _ in coordinates))
+        columns = list(dict.fromkeys(column for _, column in coordinates))
+        if coordinates != [(row, column) for row in rows for column in columns]:
             raise ValueError(f"{self.name}: a lane's results are no grid of rows and columns")
         return len(columns)
 
@@ -158,7 +158,10 @@ class MatrixInstruction:
     @property
     def repeats(self) -> int:
         """The number of consecutive instructions that one LDS read per lane and row of A feeds."""
-        return max(1, _READ_BYTES // (self.a_values // self.a_rows * _BYTES.get(self.element, 1)))
+        return max(
+            1,
+            _MAX_READ_BYTES // (self.a_values // self.a_rows * _ELEMENT_BYTES.get(self.element, 1)),
+        )
 
     @cached_property
     def step_k(self) -> int:
@@ -181,21 +184,25 @@ def select(
 @lru_cache(maxsize=32)
 def instructions_of(sets: tuple[MatrixSet, ...]) -> tuple[MatrixInstruction, ...]:
     """Return all instructions of the sets, in table order."""
-    return tuple(one for one in INSTRUCTIONS if one.matrix_set in sets)
+    return tuple(instruction for instruction in INSTRUCTIONS if instruction.matrix_set in sets)
 
 
 def best_instructions(instructions: Sequence[MatrixInstruction]) -> tuple[MatrixInstruction, ...]:
     """Return the best of one GPU's instructions for each element type and number of rows."""
-    kinds = dict.fromkeys((one.compute_type, one.m) for one in instructions)
-    found = (_best(instructions, element, m) for element, m in kinds)
-    return tuple(one for one in found if one is not None)
+    kinds = dict.fromkeys((instruction.compute_type, instruction.m) for instruction in instructions)
+    best = (_best(instructions, element, m) for element, m in kinds)
+    return tuple(instruction for instruction in best if instruction is not None)
 
 
 def _best(
     instructions: Sequence[MatrixInstruction], element: str, m: int
 ) -> MatrixInstruction | None:
-    serving = (one for one in instructions if (one.compute_type, one.m) == (element, m))
-    return max(serving, key=lambda one: one.k, default=None)
+    candidates = (
+        instruction
+        for instruction in instructions
+        if (instruction.compute_type, instruction.m) == (element, m)
+    )
+    return max(candidates, key=lambda instruction: instruction.k, default=None)
 
 
 # ---- the table
@@ -203,8 +210,8 @@ def _best(
 _ACCUMULATORS = {"f64": "f64", "i8": "i32"}  # f32 for all others
 
 
-def _operand(rows: int, lanes: int, values: int) -> Layout:
-    """The layout of A: lane L holds row L % ``rows``, at its own run of consecutive k.
+def _operand_layout(rows: int, lanes: int, values: int) -> Layout:
+    """The layout of A: lane L holds row L % ``rows``, with one run of consecutive k.
 
     On RDNA3 a run is all of k, so that all lanes of a row hold the same.
     """
@@ -214,7 +221,7 @@ def _operand(rows: int, lanes: int, values: int) -> Layout:
     )
 
 
-def _mfma(
+def _mfma_row(
     name: str,
     size: int,
     k: int,
@@ -226,19 +233,19 @@ def _mfma(
     word: Literal["", "int", "long"] = "",
 ) -> MatrixInstruction:
     groups = 64 // size  # groups of lanes, each with all columns
-    a = _operand(size, 64, k // groups)
+    a = _operand_layout(size, 64, k // groups)
     if call in ("fp8", "bf8"):
-        a = _split_operand(size, k)
-    double = element == "f64"
-    run = 1 if double else 4  # rows in a lane's adjacent values
+        a = _split_operand_layout(size, k)
+    is_f64 = element == "f64"
+    adjacent_rows = 1 if is_f64 else 4  # rows in a lane's adjacent values
     values = size * size // 64
     document = "AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)"
     if instructions is MatrixSet.MFMA_CDNA4:
         document = "AMD CDNA4 ISA, dense matrix layouts"
     rows = (
-        Digit("value", run, values // run, run * groups),
-        Digit("lane", size, groups, run),
-        Digit("value", 1, run, 1),
+        Digit("value", adjacent_rows, values // adjacent_rows, adjacent_rows * groups),
+        Digit("lane", size, groups, adjacent_rows),
+        Digit("value", 1, adjacent_rows, 1),
     )
     return MatrixInstruction(
         f"mfma_{name}",
@@ -252,7 +259,7 @@ def _mfma(
     )
 
 
-def _split_operand(size: int, k: int) -> Layout:
+def _split_operand_layout(size: int, k: int) -> Layout:
     """The layout of A if a lane's 32 values of 8 bits form two runs along k.
 
     Each run is adjacent to the other lanes' runs.
@@ -268,32 +275,34 @@ def _split_operand(size: int, k: int) -> Layout:
     )
 
 
-def _wmma(name: str, element: str, instructions: MatrixSet, call: Call = "0") -> MatrixInstruction:
+def _wmma_row(
+    name: str, element: str, instructions: MatrixSet, call: Call = "0"
+) -> MatrixInstruction:
     """A WMMA instruction of RDNA3 or RDNA4.
 
     RDNA3: both halves of the wave hold all of A and B, and alternate rows of D. RDNA4: each half
-    holds its own half of k and of D's rows.
+    holds one half of k and of D's rows.
     """
-    third = instructions is MatrixSet.WMMA_RDNA3
+    is_rdna3 = instructions is MatrixSet.WMMA_RDNA3
     a = Layout((Digit("lane", 1, 16, 1),), (Digit("value", 1, 16, 1),))
     rows = (Digit("value", 1, 8, 2), Digit("lane", 16, 2, 1))
-    if not third:
-        a = _operand(16, 32, 8)
+    if not is_rdna3:
+        a = _operand_layout(16, 32, 8)
         rows = (Digit("lane", 16, 2, 8), Digit("value", 1, 8, 1))
     return MatrixInstruction(
-        f"wmma_{name}" if third else f"wmma_{name}_gfx12",
+        f"wmma_{name}" if is_rdna3 else f"wmma_{name}_gfx12",
         instructions,
         *(16, 16, 16, 32, element, _ACCUMULATORS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, 16, 1),))),
-        source="AMD RDNA3 ISA, 7.9" if third else "AMD RDNA4 ISA, 7.12",
-        copies=2 if third else 1,
+        source="AMD RDNA3 ISA, 7.9" if is_rdna3 else "AMD RDNA4 ISA, 7.12",
+        copies=2 if is_rdna3 else 1,
         call=call,
         bits=element == "bf16",
         word="" if call == "0" else "int",
     )
 
 
-def _mma(element: str) -> MatrixInstruction:
+def _mma_row(element: str) -> MatrixInstruction:
     """NVIDIA, since sm_80: a lane holds two rows of A and D, and two adjacent columns of D."""
     group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 2)
     rows, pair = Digit("value", 2, 2, 8), Digit("value", 1, 2, 1)
@@ -308,58 +317,60 @@ def _mma(element: str) -> MatrixInstruction:
     )
 
 
-def _mma_i8() -> MatrixInstruction:
+def _mma_i8_row() -> MatrixInstruction:
     """NVIDIA's 8-bit integer instruction: four adjacent k where 16-bit types have two.
 
     8-bit floats (since sm_89) are not in the table: Ada and Hopper accumulate them with 13 bits of
     mantissa (Zhang et al., "SageAttention2", 2024; DeepSeek-V3's report, 3.5.2), not in f32.
     """
     group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 4)
-    four = Digit("value", 1, 4, 1)
+    adjacent_k = Digit("value", 1, 4, 1)
     return MatrixInstruction(
         "mma_m16n8k32_i32_i8",
         MatrixSet.MMA,
         *(16, 8, 32, 32, "i8", "i32"),
-        a=Layout((group, Digit("value", 4, 2, 8)), (in_group, four, Digit("value", 8, 2, 16))),
-        b=Layout((in_group, four, Digit("value", 4, 2, 16)), (group,)),
-        d=_mma("f16").d,
+        a=Layout(
+            (group, Digit("value", 4, 2, 8)), (in_group, adjacent_k, Digit("value", 8, 2, 16))
+        ),
+        b=Layout((in_group, adjacent_k, Digit("value", 4, 2, 16)), (group,)),
+        d=_mma_row("f16").d,
         source="PTX ISA: matrix fragments for mma.m16n8k32 with integer type",
     )
 
 
-def _mma_tf32() -> MatrixInstruction:
+def _mma_tf32_row() -> MatrixInstruction:
     """NVIDIA's instruction for f32 that ``float32_matmul_precision`` allows to be rounded."""
     group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 1)
-    f16 = _mma("f16")
+    f16_row = _mma_row("f16")
     return MatrixInstruction(
         "mma_m16n8k8_f32_tf32",
         MatrixSet.MMA,
         *(16, 8, 8, 32, "tf32", "f32"),
         a=Layout((group, Digit("value", 1, 2, 8)), (in_group, Digit("value", 2, 2, 4))),
         b=Layout((in_group, Digit("value", 1, 2, 4)), (group,)),
-        d=f16.d,
+        d=f16_row.d,
         source="PTX ISA: matrix fragments for mma.m16n8k8; cvt.rna.tf32.f32",
     )
 
 
 INSTRUCTIONS = (
-    _mfma("f32_16x16x4f32", 16, 4, "f32"),
-    _mfma("f32_32x32x2f32", 32, 2, "f32"),
-    _mfma("f32_16x16x16f16", 16, 16, "f16"),
-    _mfma("f32_32x32x8f16", 32, 8, "f16"),
-    _mfma("f32_16x16x16bf16_1k", 16, 16, "bf16", bits=True),
-    _mfma("f32_32x32x8bf16_1k", 32, 8, "bf16", bits=True),
-    _mfma("f64_16x16x4f64", 16, 4, "f64"),
-    _mfma("f32_16x16x32_f16", 16, 32, "f16", MatrixSet.MFMA_CDNA4),
-    _mfma("f32_32x32x16_f16", 32, 16, "f16", MatrixSet.MFMA_CDNA4),
-    _mfma("f32_16x16x32_bf16", 16, 32, "bf16", MatrixSet.MFMA_CDNA4),
-    _mfma("f32_32x32x16_bf16", 32, 16, "bf16", MatrixSet.MFMA_CDNA4),
-    _mfma("f32_16x16x8_xf32", 16, 8, "xf32", MatrixSet.MFMA_XF32),
-    _mfma("f32_32x32x4_xf32", 32, 4, "xf32", MatrixSet.MFMA_XF32),
-    _mfma("i32_16x16x16i8", 16, 16, "i8", MatrixSet.MFMA_I8_K16, call="words_3", word="int"),
-    _mfma("i32_16x16x32_i8", 16, 32, "i8", MatrixSet.MFMA_I8_K32, call="words_3", word="long"),
-    _mfma("i32_16x16x64_i8", 16, 64, "i8", MatrixSet.MFMA_CDNA4, call="words_3", word="int"),
-    _mfma(
+    _mfma_row("f32_16x16x4f32", 16, 4, "f32"),
+    _mfma_row("f32_32x32x2f32", 32, 2, "f32"),
+    _mfma_row("f32_16x16x16f16", 16, 16, "f16"),
+    _mfma_row("f32_32x32x8f16", 32, 8, "f16"),
+    _mfma_row("f32_16x16x16bf16_1k", 16, 16, "bf16", bits=True),
+    _mfma_row("f32_32x32x8bf16_1k", 32, 8, "bf16", bits=True),
+    _mfma_row("f64_16x16x4f64", 16, 4, "f64"),
+    _mfma_row("f32_16x16x32_f16", 16, 32, "f16", MatrixSet.MFMA_CDNA4),
+    _mfma_row("f32_32x32x16_f16", 32, 16, "f16", MatrixSet.MFMA_CDNA4),
+    _mfma_row("f32_16x16x32_bf16", 16, 32, "bf16", MatrixSet.MFMA_CDNA4),
+    _mfma_row("f32_32x32x16_bf16", 32, 16, "bf16", MatrixSet.MFMA_CDNA4),
+    _mfma_row("f32_16x16x8_xf32", 16, 8, "xf32", MatrixSet.MFMA_XF32),
+    _mfma_row("f32_32x32x4_xf32", 32, 4, "xf32", MatrixSet.MFMA_XF32),
+    _mfma_row("i32_16x16x16i8", 16, 16, "i8", MatrixSet.MFMA_I8_K16, call="words_3", word="int"),
+    _mfma_row("i32_16x16x32_i8", 16, 32, "i8", MatrixSet.MFMA_I8_K32, call="words_3", word="long"),
+    _mfma_row("i32_16x16x64_i8", 16, 64, "i8", MatrixSet.MFMA_CDNA4, call="words_3", word="int"),
+    _mfma_row(
         "f32_16x16x128_f8f6f4_fp8",
         16,
         128,
@@ -368,28 +379,28 @@ INSTRUCTIONS = (
         call="fp8",
         word="int",
     ),
-    _mfma(
+    _mfma_row(
         "f32_16x16x128_f8f6f4_bf8", 16, 128, "f8e5m2", MatrixSet.MFMA_CDNA4, call="bf8", word="int"
     ),
-    _wmma("f32_16x16x16_f16_w32", "f16", MatrixSet.WMMA_RDNA3),
-    _wmma("f32_16x16x16_bf16_w32", "bf16", MatrixSet.WMMA_RDNA3),
-    _wmma("f32_16x16x16_f16_w32", "f16", MatrixSet.WMMA_RDNA4),
-    _wmma("f32_16x16x16_bf16_w32", "bf16", MatrixSet.WMMA_RDNA4),
-    _wmma("i32_16x16x16_iu8_w32", "i8", MatrixSet.WMMA_RDNA3, "iu8"),
-    _wmma("i32_16x16x16_iu8_w32", "i8", MatrixSet.WMMA_RDNA4, "iu8"),
-    _wmma("f32_16x16x16_fp8_fp8_w32", "f8e4m3fn", MatrixSet.WMMA_RDNA4, "words_0"),
-    _wmma("f32_16x16x16_bf8_bf8_w32", "f8e5m2", MatrixSet.WMMA_RDNA4, "words_0"),
-    _mma("f16"),
-    _mma("bf16"),
-    _mma_i8(),
-    _mma_tf32(),
+    _wmma_row("f32_16x16x16_f16_w32", "f16", MatrixSet.WMMA_RDNA3),
+    _wmma_row("f32_16x16x16_bf16_w32", "bf16", MatrixSet.WMMA_RDNA3),
+    _wmma_row("f32_16x16x16_f16_w32", "f16", MatrixSet.WMMA_RDNA4),
+    _wmma_row("f32_16x16x16_bf16_w32", "bf16", MatrixSet.WMMA_RDNA4),
+    _wmma_row("i32_16x16x16_iu8_w32", "i8", MatrixSet.WMMA_RDNA3, "iu8"),
+    _wmma_row("i32_16x16x16_iu8_w32", "i8", MatrixSet.WMMA_RDNA4, "iu8"),
+    _wmma_row("f32_16x16x16_fp8_fp8_w32", "f8e4m3fn", MatrixSet.WMMA_RDNA4, "words_0"),
+    _wmma_row("f32_16x16x16_bf8_bf8_w32", "f8e5m2", MatrixSet.WMMA_RDNA4, "words_0"),
+    _mma_row("f16"),
+    _mma_row("bf16"),
+    _mma_i8_row(),
+    _mma_tf32_row(),
 )
 # Rows (= columns) and lanes of the other square results, which only some targets have.
 OTHER_SIZES = tuple(
-    sorted({(one.m, one.lanes) for one in INSTRUCTIONS if one.m == one.n != COMMON_SIZE})
+    sorted({(row.m, row.lanes) for row in INSTRUCTIONS if row.m == row.n != COMMON_SIZE})
 )
 # Along k: a multiple of every target's step of a tile of the common size, for elements of at least
 # 16 bits.
 WIDEST_STEP_K = max(
-    one.step_k for one in INSTRUCTIONS if one.m == COMMON_SIZE and one.element in _BYTES
+    row.step_k for row in INSTRUCTIONS if row.m == COMMON_SIZE and row.element in _ELEMENT_BYTES
 )

@@ -86,10 +86,10 @@ def load(path: Path, name: str | None = None, model_name: str = "") -> Graph:
     return pt2.read(path, name, model_name)
 
 
-def with_hints(graph: Graph, given: Mapping[str, int]) -> Graph:
-    """Return the graph with ``given`` as its symbols' hints, which select the configurations."""
+def with_hints(graph: Graph, hints: Mapping[str, int]) -> Graph:
+    """Return the graph with ``hints`` as its symbols' hints, which select the configurations."""
     symbols = {
-        name: replace(symbol, hint=given.get(name, symbol.hint))
+        name: replace(symbol, hint=hints.get(name, symbol.hint))
         for name, symbol in graph.symbols.items()
     }
     return replace(graph, symbols=symbols)
@@ -158,8 +158,8 @@ def generate(
         if node.kind is GroupKind.EXTERN:
             for extern in node.externs:
                 inputs = plan.lowered.whole_inputs(extern)
-                described = (extern.node, extern.op, extern.reason, len(calls))
-                externs.append(ExternEntry(*described, extern.outputs, inputs))
+                extern_fields = (extern.node, extern.op, extern.reason, len(calls))
+                externs.append(ExternEntry(*extern_fields, extern.outputs, inputs))
             continue
         chosen[node.name], choice = _choose_kernel(backend, node, choose, chosen_by)
         call = replace(backend.codegen(node, chosen[node.name])[1], choice=choice)
@@ -179,12 +179,12 @@ def _choose_kernel(
     """Return the candidate for a node and why it was selected; the default without a chooser."""
     if choose is None:
         return backend.default(node), None
-    found = choose(node)
-    if isinstance(found, TemplateCaller):
+    selection = choose(node)
+    if isinstance(selection, TemplateCaller):
         is_modelled = chosen_by is not None and chosen_by.times is TimeSource.MODELLED
-        return found, Choice(ChoiceSource.MODELLED if is_modelled else ChoiceSource.SELECTED)
-    not_made = found.kernel if found is not None else ""
-    return backend.default(node), Choice(ChoiceSource.DEFAULT, not_made)
+        return selection, Choice(ChoiceSource.MODELLED if is_modelled else ChoiceSource.SELECTED)
+    missing_kernel = selection.kernel if selection is not None else ""
+    return backend.default(node), Choice(ChoiceSource.DEFAULT, missing_kernel)
 
 
 def _variants(
@@ -200,12 +200,12 @@ def _variants(
     kernel of the smaller one is no longer generated.
     """
     variants: list[CallVariant] = []
-    for symbol, at_most, choose in buckets:
+    for symbol, max_size, choose in buckets:
         caller, choice = _choose_kernel(backend, node, choose, chosen_by)
         variant = backend.codegen(node, caller)[1]
         if variants and _is_redundant(variants[-1], variant.kernel):
             variants.pop()
-        variants.append(CallVariant(symbol, at_most, variant.kernel, variant.args, choice))
+        variants.append(CallVariant(symbol, max_size, variant.kernel, variant.args, choice))
     if variants and _is_redundant(variants[-1], call.kernel):
         variants.pop()
     return tuple(variants)

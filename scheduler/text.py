@@ -13,23 +13,23 @@ MAX_NAME = 200  # characters of a name within a line
 MAX_COMMENT = 20_000  # characters of a comment line
 
 
-def shorten(text: str, most: int = MAX_NAME) -> str:
-    """Return the text; if longer than ``most`` characters, its beginning and its end."""
-    if len(text) <= most:
+def shorten(text: str, max_chars: int = MAX_NAME) -> str:
+    """Return the text; if longer than ``max_chars`` characters, its beginning and its end."""
+    if len(text) <= max_chars:
         return text
-    end = most // 4
-    return f"{text[: most - end - 3]} … {text[-end:]}"
+    tail_chars = max_chars // 4
+    return f"{text[: max_chars - tail_chars - 3]} … {text[-tail_chars:]}"
 
 
-def one_line(text: str, most: int = MAX_LINE) -> str:
-    """Escape for errors, logs and tables: one line of at most ``most`` characters.
+def one_line(text: str, max_chars: int = MAX_LINE) -> str:
+    """Escape for errors, logs and tables: one line of at most ``max_chars`` characters.
 
     Unprintable characters (line ends, terminal escapes, direction marks) are escaped as in Python.
     """
-    kept = shorten(text, most)
-    if kept.isprintable():
-        return kept
-    return shorten("".join(map(_escape_char, kept)), most)
+    shortened = shorten(text, max_chars)
+    if shortened.isprintable():
+        return shortened
+    return shorten("".join(map(_escape_char, shortened)), max_chars)
 
 
 def _escape_char(char: str) -> str:
@@ -43,19 +43,19 @@ def escape_log(text: str) -> str:
     return "".join(char if char in "\n\t" else _escape_char(char) for char in text)
 
 
-def escape_comment(text: str, most: int = MAX_COMMENT) -> str:
+def escape_comment(text: str, max_chars: int = MAX_COMMENT) -> str:
     r"""Escape for a comment line in C++ or Python, so that it cannot end or continue the comment.
 
     The result has no line end, no ``*/``, no trigraph, and no backslash at the end.
     """
-    kept = one_line(text, most).replace("*/", "* /")
-    kept = re.sub(r"\?(?=\?)", "? ", kept)
-    return f"{kept}." if kept.rstrip().endswith("\\") else kept
+    escaped = one_line(text, max_chars).replace("*/", "* /")
+    escaped = re.sub(r"\?(?=\?)", "? ", escaped)
+    return f"{escaped}." if escaped.rstrip().endswith("\\") else escaped
 
 
-def escape_docstring(text: str, most: int = MAX_LINE) -> str:
+def escape_docstring(text: str, max_chars: int = MAX_LINE) -> str:
     """Escape for a line of a Python docstring: as a comment, without quotes and backslashes."""
-    return re.sub(r'["\\]', "'", escape_comment(text, most))
+    return re.sub(r'["\\]', "'", escape_comment(text, max_chars))
 
 
 def to_identifier(text: str) -> str:

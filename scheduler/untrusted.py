@@ -1,4 +1,4 @@
-"""Read and try out an untrusted model's file in sandboxed child processes.
+"""Read, or prepare as a dry run, an untrusted model's file in sandboxed child processes.
 
 A child may read the file and write nothing, has no network, and has limits on time and memory
 (``scheduler/sandbox``). A file that exceeds the limits or crashes the child is rejected with a
@@ -54,7 +54,7 @@ def extract_model(file: Path, model_name: str, out: Path, limits: Limits = Limit
     _call("extract", file, limits, arguments, output=out, file_bytes=file_bytes)
 
 
-def try_out(
+def dry_run(
     file: Path, targets: Sequence[str], limits: Limits, cancellation: Cancellation | None = None
 ) -> None:
     """Read, lower and schedule the graph in a file, and render its default kernels.
@@ -76,7 +76,7 @@ def compare_with_torch(
 ) -> list[Mapping[str, Any]]:
     """Compare the reference's outputs with torch's (``benchmark/torch_oracle.py``).
 
-    Returns the findings as dictionaries. Raises as ``try_out``, and ``UserError`` if torch is not
+    Returns the findings as dictionaries. Raises as ``dry_run``, and ``UserError`` if torch is not
     installed.
     """
     if importlib.util.find_spec("torch") is None:

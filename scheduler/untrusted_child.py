@@ -1,4 +1,4 @@
-"""The program that reads or tries out a file; ``untrusted.py`` calls it."""
+"""The program that reads a file or prepares it as a dry run; ``untrusted.py`` calls it."""
 
 from __future__ import annotations
 

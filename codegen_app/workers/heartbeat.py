@@ -29,7 +29,7 @@ from codegen_app.workers.models.worker import HEARTBEAT_INTERVAL
 from scheduler.build.model import Toolchain
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
-from scheduler.sandbox import in_force
+from scheduler.sandbox import sandbox_status
 from scheduler.text import one_line
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class WorkerHeartbeat:
                 for toolchain in compilers.toolchains()
             ],
             "versions": {"torch": torch} if torch else {},
-            "fence": [asdict(part) for part in in_force().parts],
+            "fence": [asdict(part) for part in sandbox_status().parts],
             "started_at": timezone.now(),
             "stopped_at": None,
         }

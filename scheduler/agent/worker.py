@@ -30,7 +30,7 @@ from scheduler.agent.version import PROTOCOL, generator, versions
 from scheduler.errors import MachineError, UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
-from scheduler.sandbox import in_force
+from scheduler.sandbox import sandbox_status
 from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.text import one_line
 
@@ -109,7 +109,7 @@ class RemoteWorker:
                 {**asdict(one), "attributes": dict(one.attributes)} for one in self._devices
             ],
             "absent": [{"kind": one.kind, "reason": one.reason[:500]} for one in absent],
-            "fence": [asdict(part) for part in in_force().parts],
+            "fence": [asdict(part) for part in sandbox_status().parts],
             "versions": versions(),
             "holds": journal.lease if journal else "",
         }

@@ -53,10 +53,10 @@ class Case:
 
     def save(self, folder: Path) -> None:
         """Write the case into an existing folder."""
-        facts = _CaseHeader(
+        header = _CaseHeader(
             tuple(self.buffers.values()), self.tolerances, self.bindings, self.along
         )
-        (folder / "case.json").write_text(json.dumps(default_codec().unstructure(facts)))
+        (folder / "case.json").write_text(json.dumps(default_codec().unstructure(header)))
         arrays = {f"in:{name}": array for name, array in self.inputs.items()}
         arrays |= {f"out:{name}": array for name, array in self.expected.items()}
         arrays |= {f"off:{name}": array for name, array in self.carried.items()}
@@ -67,20 +67,20 @@ class Case:
     def load(folder: Path) -> Case:
         """Read a case that ``save`` wrote."""
         path = folder / "case.json"
-        facts = decode(default_codec(), json.loads(path.read_text()), _CaseHeader, str(path))
-        buffers = {buffer.name: buffer for buffer in facts.buffers}
+        header = decode(default_codec(), json.loads(path.read_text()), _CaseHeader, str(path))
+        buffers = {buffer.name: buffer for buffer in header.buffers}
         with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
-            inputs = {k[3:]: arrays[k] for k in arrays.files if k.startswith("in:")}
-            expected = {k[4:]: arrays[k] for k in arrays.files if k.startswith("out:")}
-            carried = {k[4:]: arrays[k] for k in arrays.files if k.startswith("off:")}
-            keys = {k[4:]: arrays[k] for k in arrays.files if k.startswith("key:")}
+            inputs = {key[3:]: arrays[key] for key in arrays.files if key.startswith("in:")}
+            expected = {key[4:]: arrays[key] for key in arrays.files if key.startswith("out:")}
+            carried = {key[4:]: arrays[key] for key in arrays.files if key.startswith("off:")}
+            keys = {key[4:]: arrays[key] for key in arrays.files if key.startswith("key:")}
         return Case(
             buffers,
             inputs,
             expected,
-            facts.tolerances,
-            facts.bindings,
+            header.tolerances,
+            header.bindings,
             carried,
             keys,
-            facts.along,
+            header.along,
         )

@@ -32,9 +32,9 @@ from scheduler.ir.values import Cast, Load, Value, walk
 from scheduler.lowering.interpret import interpret, sorted_keys
 
 # Integers that are not indices are below this, so that sums and products stay exact.
-_PLAIN_INTEGERS = 8
-_PIECE = 2**22  # elements generated at a time
-_MOST = 2.0**127  # largest finite error
+_INTEGER_END = 8
+_CHUNK_ELEMENTS = 2**22  # elements generated at a time
+_MAX_ERROR = 2.0**127  # largest finite error
 
 
 def make_case(
@@ -43,12 +43,12 @@ def make_case(
     bindings: Bindings,
     rng: np.random.Generator,
     *,
-    moved: bool = False,
+    with_roundings: bool = False,
 ) -> Case:
     """Build the case of one scheduler node, with an error bound for each element: running error
     analysis (``scheduler/lowering/running_error.py``), and the rounding to the output's type.
 
-    With ``moved`` the bounds include the effect of a kernel's own roundings. It runs the
+    With ``with_roundings`` the bounds include the effect of a kernel's own roundings. It runs the
     interpreter several times, so it is used only if a kernel fails without it.
 
     If normal inputs leave the domain of a function (the root of a negative variance) for most
@@ -58,12 +58,12 @@ def make_case(
     read outside its buffers.
     """
     try:
-        return _build_case(node, lowered, bindings, rng, moved)
+        return _build_case(node, lowered, bindings, rng, with_roundings)
     except IndexError as error:
-        late = {name: value for name, value in bindings.items() if is_unbacked(name)}
-        if not late:
+        data_dependent = {name: value for name, value in bindings.items() if is_unbacked(name)}
+        if not data_dependent:
             raise
-        sizes = format_bindings(late)
+        sizes = format_bindings(data_dependent)
         raise UserError(f"{sizes}: inconsistent data-dependent sizes") from error
 
 
@@ -72,7 +72,7 @@ def _build_case(
     lowered: Lowered,
     bindings: Bindings,
     rng: np.random.Generator,
-    moved: bool,
+    with_roundings: bool,
 ) -> Case:
     buffers = {
         name: bind_buffer(lowered.buffers[name], bindings) for name in (*node.reads, *node.writes)
@@ -84,10 +84,11 @@ def _build_case(
     is_analysed = not any(part.dtype.is_complex for part in parts)
     for positive in (False, True):
         inputs = {
-            name: _draw(buffers[name], limits.get(name), rng, positive) for name in node.reads
+            name: _draw_storage(buffers[name], limits.get(name), rng, positive)
+            for name in node.reads
         }
         errors: dict[str, Array] | None = {} if is_analysed else None
-        expected = _expected(node, lowered, bindings, inputs, buffers, errors=errors)
+        expected = _expected_outputs(node, lowered, bindings, inputs, buffers, errors=errors)
         floats = [a for a in expected.values() if np.issubdtype(a.dtype, np.inexact) and a.size]
         if not any(np.count_nonzero(np.isnan(a)) * 2 > a.size for a in floats):
             break
@@ -97,10 +98,12 @@ def _build_case(
     else:
         carried = {name: _add_store_rounding(errors[name], dtypes[name]) for name in node.writes}
         tolerances = {name: rounding_tolerance(dtypes[name]) for name in node.writes}
-    if moved:
+    if with_roundings:
 
         def run() -> Mapping[str, Array]:
-            return _expected(node, lowered, bindings, inputs, buffers, roundings=RoundingNoise(rng))
+            return _expected_outputs(
+                node, lowered, bindings, inputs, buffers, roundings=RoundingNoise(rng)
+            )
 
         for name, bound in rounding_bounds(run, expected, dtypes).items():
             carried[name] = bound + carried.get(name, np.float32(0))
@@ -109,7 +112,7 @@ def _build_case(
     along: dict[str, int] = {}
     # Keys that are read unchanged, or are not floats, have a unique order.
     if isinstance(sort, Sort) and not isinstance(sort.key, Load) and sort.key.dtype.is_float:
-        values = _values(inputs, buffers)
+        values = _input_values(inputs, buffers)
         for store in sort.stores:
             name = store.buffer
             if not buffers[name].dtype.is_float:
@@ -157,22 +160,22 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
         return stored_tolerance(output)
     accumulate = DType.F64 if output.real is DType.F64 else DType.F32
     tolerance = kernel_tolerance(output, accumulate, reduction_length(node, bindings))
-    casts = [
+    rounding_eps = [
         part.dtype.eps
         for value in value_trees(node)
         for part in walk(value)
         # The reference also rounds casts to 8 bits.
         if isinstance(part, Cast) and part.dtype.is_inexact and not part.dtype.is_float8
     ]
-    averaged = (operation.averaged_operand for operation in node.members)
-    casts += [tree.dtype.eps for tree in averaged if tree is not None]
+    averaged_operands = (operation.averaged_operand for operation in node.members)
+    rounding_eps += [tree.dtype.eps for tree in averaged_operands if tree is not None]
     products = [operation.products for operation in node.members if operation.products]
-    casts.append(2 * max((product.operand_eps for product in products), default=0.0))
-    inner = sum(eps for eps in casts if eps > accumulate.eps)
-    return Tolerance(tolerance.relative + inner, tolerance.absolute + inner)
+    rounding_eps.append(2 * max((product.operand_eps for product in products), default=0.0))
+    inner_eps = sum(eps for eps in rounding_eps if eps > accumulate.eps)
+    return Tolerance(tolerance.relative + inner_eps, tolerance.absolute + inner_eps)
 
 
-def _draw(
+def _draw_storage(
     buffer: BoundBuffer, limit: int | None, rng: np.random.Generator, positive: bool
 ) -> Array:
     """Return random storage, drawn in pieces: several copies of large weights would not fit.
@@ -180,21 +183,21 @@ def _draw(
     Storage gaps between elements are random too.
     """
     storage: Array = np.empty(buffer.elements, dtype=buffer.dtype.numpy)
-    for start in range(0, storage.size, _PIECE):
-        piece = storage[start : start + _PIECE]
+    for start in range(0, storage.size, _CHUNK_ELEMENTS):
+        chunk = storage[start : start + _CHUNK_ELEMENTS]
         if buffer.dtype is DType.BOOL:
-            piece[...] = rng.integers(0, 2, piece.size)
+            chunk[...] = rng.integers(0, 2, chunk.size)
         elif not buffer.dtype.is_inexact:
-            piece[...] = rng.integers(0, limit or _PLAIN_INTEGERS, piece.size, dtype=np.int64)
+            chunk[...] = rng.integers(0, limit or _INTEGER_END, chunk.size, dtype=np.int64)
         else:
-            drawn: Array = rng.standard_normal(piece.size)
+            values: Array = rng.standard_normal(chunk.size)
             if buffer.dtype.is_complex:
-                drawn = drawn + 1j * rng.standard_normal(piece.size)
-            piece[...] = encode_values(np.abs(drawn) + 0.1 if positive else drawn, buffer.dtype)
+                values = values + 1j * rng.standard_normal(chunk.size)
+            chunk[...] = encode_values(np.abs(values) + 0.1 if positive else values, buffer.dtype)
     return storage
 
 
-def _expected(
+def _expected_outputs(
     node: SchedulerNode,
     lowered: Lowered,
     bindings: Bindings,
@@ -204,7 +207,7 @@ def _expected(
     roundings: RoundingNoise | None = None,
     errors: dict[str, Array] | None = None,
 ) -> dict[str, Array]:
-    values = _values(inputs, buffers)
+    values = _input_values(inputs, buffers)
     for operation in node.members:
         values |= interpret(
             operation, values, lowered, bindings, roundings=roundings, errors=errors
@@ -212,7 +215,9 @@ def _expected(
     return {name: values[name] for name in node.writes}
 
 
-def _values(inputs: Mapping[str, Array], buffers: Mapping[str, BoundBuffer]) -> dict[str, Array]:
+def _input_values(
+    inputs: Mapping[str, Array], buffers: Mapping[str, BoundBuffer]
+) -> dict[str, Array]:
     return {name: from_storage_native(storage, buffers[name]) for name, storage in inputs.items()}
 
 
@@ -221,5 +226,5 @@ def _add_store_rounding(error: Array, dtype: DType) -> Array:
     if not dtype.is_float:
         return error.astype(np.float32)
     with np.errstate(over="ignore"):
-        rounded = np.minimum(error * (1 + dtype.eps) + dtype.smallest_positive / 2, _MOST)
+        rounded = np.minimum(error * (1 + dtype.eps) + dtype.smallest_positive / 2, _MAX_ERROR)
     return np.nextafter(rounded.astype(np.float32), np.float32(np.inf))

@@ -14,7 +14,9 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.rounding_noise import overflow_threshold
 from scheduler.ir.storage import Array, from_storage_native
 
-_CHUNK = 2**22  # elements compared at a time: outputs are large, and their float64 copies larger
+_CHUNK_ELEMENTS = (
+    2**22
+)  # elements compared at a time: outputs are large, and their float64 copies larger
 
 
 def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str, ...]) -> Check:
@@ -54,13 +56,13 @@ def is_sorted_order(got: Array, expected: Array, keys: Array, tolerance: Toleran
         return False
     if (np.diff(np.sort(got, axis=-1), axis=-1) == 0).any():
         return False
-    reference = np.take_along_axis(keys, expected, -1)
+    reference_keys = np.take_along_axis(keys, expected, -1)
     sorted_keys = np.take_along_axis(keys, got, -1)
-    if _Comparison(sorted_keys, reference, tolerance, None, np.inf).misplaced():
+    if _Comparison(sorted_keys, reference_keys, tolerance, None, np.inf).describe_misplaced():
         return False
-    bound = 2 * tolerance.bound(reference, tolerance.scale(keys))
+    bound = 2 * tolerance.bound(reference_keys, tolerance.scale(keys))
     with np.errstate(invalid="ignore"):
-        deviation = np.where(np.isfinite(reference), np.abs(sorted_keys - reference), 0.0)
+        deviation = np.where(np.isfinite(reference_keys), np.abs(sorted_keys - reference_keys), 0.0)
     return bool((deviation <= bound).all())
 
 
@@ -91,10 +93,10 @@ def compare_output(
             return _failed_check(name, f"{wrong} of {expected.size} elements differ")
         return Check(True, 0.0, 0.0, 0.0, True)
     comparison = _Comparison(got, expected, tolerance, carried, overflow_threshold(dtype))
-    special = comparison.misplaced()
-    if special:
-        return _failed_check(name, special)
-    return comparison.within(name)
+    misplaced = comparison.describe_misplaced()
+    if misplaced:
+        return _failed_check(name, misplaced)
+    return comparison.worst_check(name)
 
 
 class _Comparison:
@@ -106,10 +108,10 @@ class _Comparison:
         expected: Array,
         tolerance: Tolerance,
         carried: Array | None,
-        end: float,
+        overflow_end: float,
     ) -> None:
         self._got, self._expected, self._tolerance = got, expected, tolerance
-        self._carried, self._end = carried, end
+        self._carried, self._end = carried, overflow_end
         self._scale = max(
             (tolerance.scale(self._clamp(part)) for _, _, part in _chunks(got, expected)),
             default=0.0,
@@ -128,10 +130,10 @@ class _Comparison:
         bound = self._tolerance.bound(expected, self._scale)
         if self._carried is None:
             return bound, np.zeros(bound.shape, dtype=bool)
-        moved = self._carried.reshape(-1)[start : start + bound.size]
-        return bound + np.where(np.isfinite(moved), moved, 0.0), np.isinf(moved)
+        extra_error = self._carried.reshape(-1)[start : start + bound.size]
+        return bound + np.where(np.isfinite(extra_error), extra_error, 0.0), np.isinf(extra_error)
 
-    def misplaced(self) -> str:
+    def describe_misplaced(self) -> str:
         """Return the error for misplaced NaNs and infinities, or an empty string."""
         wrong = 0
         for start, got, expected in _chunks(self._got, self._expected):
@@ -149,14 +151,16 @@ class _Comparison:
             bound, may_be_special = self._bound(expected, start)
             with np.errstate(invalid="ignore"):
                 # Near the end of the range both are correct.
-                near = np.isinf(got) & (np.sign(got) == np.sign(expected))
-                near &= np.isfinite(expected) & (np.abs(expected) + bound >= self._end)
-                near |= np.isfinite(got) & np.isfinite(expected) & (np.abs(got - expected) <= bound)
-            differs &= ~near & ~(may_be_special & special)
+                is_near_end = np.isinf(got) & (np.sign(got) == np.sign(expected))
+                is_near_end &= np.isfinite(expected) & (np.abs(expected) + bound >= self._end)
+                is_near_end |= (
+                    np.isfinite(got) & np.isfinite(expected) & (np.abs(got - expected) <= bound)
+                )
+            differs &= ~is_near_end & ~(may_be_special & special)
             wrong += int(np.count_nonzero(differs))
         return f"{wrong} elements differ from the reference in NaN or infinity" if wrong else ""
 
-    def within(self, name: str) -> Check:
+    def worst_check(self, name: str) -> Check:
         """Return the check of the worst element that is finite in both."""
         worst, detail = Check(True, 0.0, 0.0, 0.0, True), ""
         for start, got, expected in _chunks(self._got, self._expected):
@@ -165,12 +169,21 @@ class _Comparison:
             with np.errstate(invalid="ignore"):
                 error = np.abs(np.where(finite, got - expected, 0.0))
             ratio = error / np.maximum(bound, np.finfo(np.float64).tiny)
-            at = int(ratio.argmax())
-            if ratio[at] <= worst.ratio and start:
+            worst_index = int(ratio.argmax())
+            if ratio[worst_index] <= worst.ratio and start:
                 continue
-            worst = Check(True, float(error[at]), float(bound[at]), float(ratio[at]), True)
-            position = ", ".join(str(int(i)) for i in np.unravel_index(start + at, self._got.shape))
-            detail = f"{name}[{position}] is {got[at]:.6g}, the reference {expected[at]:.6g}"
+            worst = Check(
+                True,
+                float(error[worst_index]),
+                float(bound[worst_index]),
+                float(ratio[worst_index]),
+                True,
+            )
+            position = ", ".join(
+                str(int(i)) for i in np.unravel_index(start + worst_index, self._got.shape)
+            )
+            value, reference = got[worst_index], expected[worst_index]
+            detail = f"{name}[{position}] is {value:.6g}, the reference {reference:.6g}"
         return worst if worst.ratio <= 1 else replace(worst, passed=False, detail=detail)
 
 
@@ -178,8 +191,8 @@ def _chunks(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
     """Yield chunks of both tensors in row-major order: the position of the first element, then the
     elements of each in the reference's type (float64 or complex128)."""
     flat, reference = got.reshape(-1), expected.reshape(-1)
-    for start in range(0, flat.size, _CHUNK):
-        part = slice(start, start + _CHUNK)
+    for start in range(0, flat.size, _CHUNK_ELEMENTS):
+        part = slice(start, start + _CHUNK_ELEMENTS)
         yield start, flat[part].astype(reference.dtype), reference[part]
 
 

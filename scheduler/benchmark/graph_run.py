@@ -82,14 +82,14 @@ def run_sandboxed(
                 raise _launch_failure(error) from None
 
 
-def link_or_copy(file: Path, to: Path) -> None:
+def link_or_copy(file: Path, target: Path) -> None:
     """Hard-link a file; copy it if it is on another disk or belongs to another user."""
     try:
-        to.hardlink_to(file)
+        target.hardlink_to(file)
     except FileNotFoundError:
         raise
     except OSError:
-        shutil.copyfile(file, to)
+        shutil.copyfile(file, target)
 
 
 def _stage_files(
@@ -125,16 +125,18 @@ def _read_outputs(
         raise InvalidAnswerError("sent an invalid answer")
     if "status" in answer:
         raise DeviceError(str(answer["status"]), str(answer.get("message", "")))
-    reasons, answered = answer.get("missing"), answer.get("bindings")
+    reasons, answered_bindings = answer.get("missing"), answer.get("bindings")
     reasons = reasons if isinstance(reasons, dict) else {}
-    answered = answered if isinstance(answered, dict) else {}
+    answered_bindings = answered_bindings if isinstance(answered_bindings, dict) else {}
     outputs = dict.fromkeys(bundle.manifest.outputs)
     missing = {name: str(reasons[name]) for name in outputs if name in reasons}
     sizes = backed_bindings(bindings)
     data_dependent = {
-        name: answered[name]
+        name: answered_bindings[name]
         for name in bundle.manifest.symbols
-        if is_unbacked(name) and type(answered.get(name)) is int and 0 <= answered[name] < INT64_END
+        if is_unbacked(name)
+        and type(answered_bindings.get(name)) is int
+        and 0 <= answered_bindings[name] < INT64_END
     }
     bind_unbacked(sizes, bundle.manifest.symbols, data_dependent)
     values = {}

@@ -127,11 +127,11 @@ class Bench:
 @contextmanager
 def interrupt_on_cancel(cancellation: Cancellation, bench: Bench) -> Iterator[None]:
     """Kill the bench's process once ``cancellation`` is cancelled, from any thread."""
-    over = threading.Event()
+    finished = threading.Event()
 
     def watch() -> None:
         # Repeatedly: a process may have been started at the time of the cancellation.
-        while not over.wait(_POLL_S):
+        while not finished.wait(_POLL_S):
             if cancellation.cancelled:
                 bench.interrupt()
 
@@ -140,7 +140,7 @@ def interrupt_on_cancel(cancellation: Cancellation, bench: Bench) -> Iterator[No
     try:
         yield
     finally:
-        over.set()
+        finished.set()
         thread.join()
 
 
@@ -180,7 +180,7 @@ def summarise(
     device: str,
     bindings: Mapping[str, int],
     samples: Samples,
-    checked: Check,
+    check: Check,
     emulated: bool,
     moved_bytes: int = 0,
 ) -> Outcome:
@@ -188,19 +188,19 @@ def summarise(
 
     ``moved_bytes`` is a lower bound of the bytes that the problem moves.
     """
-    if not samples.kept:
+    if not samples.valid_ns:
         why = ", ".join(sorted({reason for _, reason in samples.rejected}))
         return Rejected(Stage.RUN, f"no valid sample: {why}")
     return Measurement(
         kernel=key,
         device=device,
         bindings=dict(bindings),
-        samples_ns=tuple(samples.kept),
+        samples_ns=tuple(samples.valid_ns),
         batch=samples.batch,
         readings={name: tuple(values) for name, values in samples.readings.items()},
-        metrics=compute_metrics(MetricInputs(samples.kept, moved_bytes, samples.readings)),
+        metrics=compute_metrics(MetricInputs(samples.valid_ns, moved_bytes, samples.readings)),
         rejected=tuple(samples.rejected),
-        check=checked,
+        check=check,
         emulated=emulated,
     )
 

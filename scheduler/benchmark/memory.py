@@ -13,10 +13,10 @@ from scheduler.ir.storage import Array, BoundBuffer
 from scheduler.runtime.device import Device
 
 GUARD_BYTES = 4096
-_GUARD = 0x5A
-_PIECE = 2**24  # bytes compared at a time
+_GUARD_BYTE = 0x5A
+_CHUNK_BYTES = 2**24  # bytes compared at a time
 # All bits set is a NaN in every float type, so that elements not written are detected.
-_POISON = 0xFF
+_POISON_BYTE = 0xFF
 
 
 class GuardedBlock:
@@ -37,12 +37,12 @@ class GuardedBlock:
 
     def reset(self) -> None:
         """Fill the guard bands and the buffer with the guard pattern."""
-        self._device.fill(self._base, _GUARD, self._total)
+        self._device.fill(self._base, _GUARD_BYTE, self._total)
 
     def poison(self) -> None:
         """Fill the buffer, not its guards, with NaN."""
         if self.nbytes:
-            self._device.fill(self.pointer, _POISON, self.nbytes)
+            self._device.fill(self.pointer, _POISON_BYTE, self.nbytes)
 
     def write(self, data: Array) -> None:
         """Copy storage of the buffer's length to the device."""
@@ -62,7 +62,7 @@ class GuardedBlock:
         for offset, nbytes in ((0, GUARD_BYTES), (end, self._total - end)):
             guard: npt.NDArray[np.uint8] = np.empty(nbytes, dtype=np.uint8)
             self._device.read(self._base + offset, guard)
-            if not (guard == _GUARD).all():
+            if not (guard == _GUARD_BYTE).all():
                 return False
         return True
 
@@ -76,7 +76,7 @@ class CaseMemory:
     def __init__(self, device: Device, case: Case, copies: int = 1) -> None:
         self._case = case
         self._copies = [
-            {name: GuardedBlock(device, b.nbytes) for name, b in case.buffers.items()}
+            {name: GuardedBlock(device, buffer.nbytes) for name, buffer in case.buffers.items()}
             for _ in range(copies)
         ]
         self.restore()
@@ -112,19 +112,21 @@ class CaseMemory:
     def damaged(self, outputs: Iterable[str]) -> tuple[str, ...]:
         """Return the buffers whose guards were overwritten, and inputs whose contents were."""
         written = set(outputs)
-        bad = [name for name, block in self._copies[0].items() if not block.is_intact()]
+        damaged_names = [name for name, block in self._copies[0].items() if not block.is_intact()]
         for name, data in self._case.inputs.items():
-            if name in written or name in bad:
+            if name in written or name in damaged_names:
                 continue
             # Bit for bit, in pieces: a NaN equals itself, and no copy is made.
             content = self._copies[0][name].read(str(data.dtype)).view(np.uint8)
             expected = data.view(np.uint8)
             if content.size != expected.size or not all(
-                np.array_equal(content[start : start + _PIECE], expected[start : start + _PIECE])
-                for start in range(0, content.size, _PIECE)
+                np.array_equal(
+                    content[start : start + _CHUNK_BYTES], expected[start : start + _CHUNK_BYTES]
+                )
+                for start in range(0, content.size, _CHUNK_BYTES)
             ):
-                bad.append(name)
-        return tuple(bad)
+                damaged_names.append(name)
+        return tuple(damaged_names)
 
     def free(self) -> None:
         for copy in self._copies:

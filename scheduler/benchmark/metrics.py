@@ -73,7 +73,7 @@ def _median_metric(values: Sequence[float], unit: str) -> Metric:
     return Metric(interval.median, interval.low, interval.high, unit, len(values))
 
 
-def reading_metric(name: str) -> Callable[[MetricInputs, str], Metric | None]:
+def reading_figure(name: str) -> Callable[[MetricInputs, str], Metric | None]:
     """Return the function for a device reading of that name; it returns None without readings."""
 
     def figure(facts: MetricInputs, unit: str) -> Metric | None:
@@ -83,7 +83,7 @@ def reading_metric(name: str) -> Callable[[MetricInputs, str], Metric | None]:
     return figure
 
 
-def bandwidth(facts: MetricInputs, unit: str) -> Metric | None:
+def bandwidth_figure(facts: MetricInputs, unit: str) -> Metric | None:
     """Return the bandwidth: bytes/ns equals GB/s; the longest time gives the lowest bandwidth."""
     if not facts.moved_bytes:
         return None
@@ -98,13 +98,13 @@ METRICS: Mapping[str, MetricRow] = {
         "Bandwidth",
         "GB/s",
         "derived: the bytes that the problem certainly moves, over the time; a lower bound",
-        bandwidth,
+        bandwidth_figure,
     ),
     "sm_clock": MetricRow(
         "SM clock",
         "MHz",
         "read by the device beside each sample",
-        reading_metric("sm_clock_mhz"),
+        reading_figure("sm_clock_mhz"),
     ),
 }
 

@@ -34,19 +34,26 @@ def rounding_bounds(
     }
     for _ in range(_DRAWS):
         results = run()
-        for name, largest in deviations.items():
-            if name not in results or np.shape(results[name]) != largest.shape:
+        for name, max_deviation in deviations.items():
+            if name not in results or np.shape(results[name]) != max_deviation.shape:
                 continue  # a data-dependent size may differ
             got, exact = np.asarray(results[name]), np.asarray(expected[name])
             end = overflow_threshold(dtypes.get(name))
             with np.errstate(invalid="ignore"):
-                near = np.isinf(got) & (np.abs(exact) >= end / 2) & (np.sign(got) == np.sign(exact))
-                got = np.where(near & np.isfinite(exact), np.copysign(end, exact), got)
+                overflows_near_end = (
+                    np.isinf(got) & (np.abs(exact) >= end / 2) & (np.sign(got) == np.sign(exact))
+                )
+                got = np.where(
+                    overflows_near_end & np.isfinite(exact), np.copysign(end, exact), got
+                )
                 deviation = np.where(
                     np.isfinite(got) == np.isfinite(exact), np.abs(got - exact), np.inf
                 )
-            np.maximum(largest, np.nan_to_num(deviation, nan=0.0, posinf=np.inf), out=largest)
+            np.maximum(
+                max_deviation, np.nan_to_num(deviation, nan=0.0, posinf=np.inf), out=max_deviation
+            )
     with np.errstate(over="ignore"):
         return {
-            name: (_FACTOR * largest).astype(np.float32) for name, largest in deviations.items()
+            name: (_FACTOR * max_deviation).astype(np.float32)
+            for name, max_deviation in deviations.items()
         }

@@ -10,9 +10,9 @@ from scheduler.sandbox.model import MIB
 
 # Subfolders of a process's folder: its inputs (read-only) and its writable home.
 INPUT_FOLDER, HOME_FOLDER = "handed", "home"
-_LOG_BYTES = 64 * MIB
-_LEAST_MEMORY = 8 << 30
-_EMULATIONS = ("cpu", "isa:")  # prefixes of the ids of emulated devices
+_MAX_LOG_BYTES = 64 * MIB
+_MIN_MEMORY_BYTES = 8 << 30
+_EMULATION_PREFIXES = ("cpu", "isa:")  # prefixes of the ids of emulated devices
 _GPU_FILES = tuple(
     Path(name)
     for name in (
@@ -20,8 +20,8 @@ _GPU_FILES = tuple(
         *("/usr/local/nvidia", "/usr/local/cuda", "/usr/share/nvidia", "/usr/lib/wsl"),
     )
 )
-_NVIDIA = "cuda"  # prefix of the ids of NVIDIA's GPUs
-_OWN_THREADS = (Path("/proc/self/task"),)  # NVIDIA's driver writes thread names there
+_NVIDIA_PREFIX = "cuda"  # prefix of the ids of NVIDIA's GPUs
+_THREAD_NAMES = (Path("/proc/self/task"),)  # NVIDIA's driver writes thread names there
 _GPU_DEVICES = ("kfd", "dri", "nvidia*")
 
 
@@ -32,21 +32,23 @@ def kernel_sandbox(folder: Path, device: str, memory_bytes: int) -> Sandbox:
     and accesses the device.
     """
     inputs = (folder / INPUT_FOLDER,)
-    if device.startswith(_EMULATIONS):
-        return Sandbox(read=inputs, limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES))
+    if device.startswith(_EMULATION_PREFIXES):
+        return Sandbox(
+            read=inputs, limits=Limits(memory_bytes=memory_bytes, file_bytes=_MAX_LOG_BYTES)
+        )
     variables = ("ROCM_PATH", "HIP_PATH")
-    rocm = (Path(os.environ[name]) for name in variables if name in os.environ)
+    rocm_folders = (Path(os.environ[name]) for name in variables if name in os.environ)
     return Sandbox(
-        read=(*inputs, *_GPU_FILES, *rocm),
-        write=(folder / HOME_FOLDER, *_OWN_THREADS),
-        packet_sockets=device.startswith(_NVIDIA),
+        read=(*inputs, *_GPU_FILES, *rocm_folders),
+        write=(folder / HOME_FOLDER, *_THREAD_NAMES),
+        packet_sockets=device.startswith(_NVIDIA_PREFIX),
         devices=tuple(path for name in _GPU_DEVICES for path in Path("/dev").glob(name)),
         # A GPU's runtime reserves addresses for all host and device memory.
-        limits=Limits(data_bytes=memory_bytes, file_bytes=_LOG_BYTES, open_files=1 << 16),
+        limits=Limits(data_bytes=memory_bytes, file_bytes=_MAX_LOG_BYTES, open_files=1 << 16),
     )
 
 
 def kernel_memory_limit() -> int:
     """Return the default memory limit in bytes: 3/4 of the machine's memory, at least 8 GiB."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(total // 4 * 3, _LEAST_MEMORY)
+    return max(total // 4 * 3, _MIN_MEMORY_BYTES)

@@ -53,10 +53,10 @@ EMULATION_PLAN = TimingPlan(min_samples=3, max_samples=15, budget_s=0.25, max_ba
 @dataclass
 class Samples:
     """The samples of one candidate: nanoseconds per launch, the batch of each sample, and the
-    device's telemetry, one value for each kept sample."""
+    device's telemetry, one value for each valid sample."""
 
     batch: int
-    kept: list[float] = field(default_factory=list)
+    valid_ns: list[float] = field(default_factory=list)
     readings: dict[str, list[float]] = field(default_factory=dict)
     rejected: list[tuple[float, str]] = field(default_factory=list)
     spent_ns: float = 0.0
@@ -65,27 +65,27 @@ class Samples:
         """Record one sample of ``batch`` launches; impossible ones go to ``rejected``."""
         total_ns = timing.total_ns
         self.spent_ns += max(total_ns, 0.0)
-        each = total_ns / self.batch
+        launch_ns = total_ns / self.batch
         if total_ns == 0:
-            self.rejected.append((each, "zero"))
+            self.rejected.append((launch_ns, "zero"))
         elif total_ns < 0:
-            self.rejected.append((each, "negative"))
-        elif each < floor_ns:
-            self.rejected.append((each, f"faster than the hardware can ({floor_ns:.0f} ns)"))
+            self.rejected.append((launch_ns, "negative"))
+        elif launch_ns < floor_ns:
+            self.rejected.append((launch_ns, f"faster than the hardware can ({floor_ns:.0f} ns)"))
         else:
-            self.kept.append(each)
+            self.valid_ns.append(launch_ns)
             for name, value in timing.readings.items():
                 self.readings.setdefault(name, []).append(value)
 
     @property
     def count(self) -> int:
         """The number of samples so far, including rejected samples."""
-        return len(self.kept) + len(self.rejected)
+        return len(self.valid_ns) + len(self.rejected)
 
     @property
     def median_ns(self) -> float:
         """Median nanoseconds per launch; infinite if every sample was impossible."""
-        return float(np.median(self.kept)) if self.kept else float("inf")
+        return float(np.median(self.valid_ns)) if self.valid_ns else float("inf")
 
 
 Sampler: TypeAlias = Callable[[str, int], Timing | Rejected]

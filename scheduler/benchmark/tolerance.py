@@ -35,7 +35,7 @@ class Tolerance:
     def scale(self, reference: npt.NDArray[np.float64]) -> float:
         """Return the base of ``absolute``: the largest finite magnitude of the whole tensor."""
         finite = np.abs(reference[np.isfinite(reference)])
-        return max(float(finite.max(initial=0.0)), _SMALLEST)
+        return max(float(finite.max(initial=0.0)), _MIN_SCALE)
 
     def bound(
         self, reference: npt.NDArray[np.float64], scale: float | None = None
@@ -45,12 +45,12 @@ class Tolerance:
         For a part of a tensor, ``scale`` is that of the whole tensor.
         """
         with np.errstate(invalid="ignore"):
-            near = np.where(np.isfinite(reference), np.abs(reference), 0.0)
-        whole = self.scale(reference) if scale is None else scale
-        return self.relative * near + self.absolute * whole
+            magnitudes = np.where(np.isfinite(reference), np.abs(reference), 0.0)
+        tensor_scale = self.scale(reference) if scale is None else scale
+        return self.relative * magnitudes + self.absolute * tensor_scale
 
 
-_SMALLEST = 1e-30  # an all-zero reference still admits a denormal's worth of noise
+_MIN_SCALE = 1e-30  # an all-zero reference still admits a denormal's worth of noise
 
 
 def kernel_tolerance(output: DType, accumulate: DType, reduction_length: int) -> Tolerance:
@@ -62,10 +62,10 @@ def kernel_tolerance(output: DType, accumulate: DType, reduction_length: int) ->
     if not output.is_inexact:
         return Tolerance(0.0, 0.0)
     length = max(reduction_length, 1)
-    summed = accumulate.eps * length * max(1.0, math.log2(length + 1) / 4)
+    sum_error = accumulate.eps * length * max(1.0, math.log2(length + 1) / 4)
     return Tolerance(
         relative=2 * output.eps + _POINTWISE_ROUNDINGS * accumulate.eps,
-        absolute=summed + _POINTWISE_ROUNDINGS * accumulate.eps,
+        absolute=sum_error + _POINTWISE_ROUNDINGS * accumulate.eps,
     )
 
 

@@ -57,22 +57,26 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
     bindings = with_data_sizes(graph, bindings, seed)
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
     try:
-        returned, after = _run(file, graph, inputs, bindings)
+        returned, final_inputs = _run(file, graph, inputs, bindings)
     except (RuntimeError, NotImplementedError, IndexError, ValueError, TypeError) as error:
         why = " ".join(str(error).split())[:300]
         return [unchecked_finding(name, bindings, "", f"torch cannot run it: {why}")]
-    constants = {each.place: each.value for each in graph.constant_outputs}
-    places: list[int | None] = insert_constants(graph.returned_outputs, dict.fromkeys(constants))
-    if len(returned) != len(places):
-        reason = f"torch returns {len(returned)} values, Kiln {len(places)}"
+    constants = {
+        constant_output.place: constant_output.value for constant_output in graph.constant_outputs
+    }
+    output_indices: list[int | None] = insert_constants(
+        graph.returned_outputs, dict.fromkeys(constants)
+    )
+    if len(returned) != len(output_indices):
+        reason = f"torch returns {len(returned)} values, Kiln {len(output_indices)}"
         return [finding_of(name, bindings, "", Rejected(Stage.CHECK, reason))]
     findings = []
     for index, constant in sorted(constants.items()):  # torch returns exactly the value and type
-        output, other = f"constant {index}", cast(Any, returned[index])
-        if type(constant) is type(other) and repr(constant) == repr(other):
+        output, torch_value = f"constant {index}", cast(Any, returned[index])
+        if type(constant) is type(torch_value) and repr(constant) == repr(torch_value):
             findings.append(Finding(name, bindings, output, True, 0.0, 0.0, 0.0, ""))
         else:
-            mismatch = Rejected(Stage.CHECK, f"torch returns {other!r}, Kiln {constant!r}")
+            mismatch = Rejected(Stage.CHECK, f"torch returns {torch_value!r}, Kiln {constant!r}")
             findings.append(finding_of(name, bindings, output, mismatch))
     try:
         expected = ReferenceOutputs(graph, inputs, bindings, tolerance, seed)
@@ -80,16 +84,16 @@ def compare_with_torch(file: Path, bindings: Bindings, seed: int = 0) -> list[Fi
         return [unchecked_finding(name, bindings, "", f"no reference: {error}")]
     got = {
         index: _array(value)
-        for index, value in zip(places, returned, strict=True)
+        for index, value in zip(output_indices, returned, strict=True)
         if index is not None
     }
-    got |= {written.output: after[written.input] for written in graph.mutations}
+    got |= {written.output: final_inputs[written.input] for written in graph.mutations}
     written = {mutation.output: mutation.input for mutation in graph.mutations}
-    missed = Rejected(Stage.CHECK, "torch writes it, Kiln does not")
-    for input_name, value in after.items():
+    missing_write = Rejected(Stage.CHECK, "torch writes it, Kiln does not")
+    for input_name, value in final_inputs.items():
         unchanged = np.array_equal(value, np.asarray(inputs[input_name]), equal_nan=True)
         if input_name not in written.values() and not unchanged:
-            findings.append(finding_of(name, bindings, input_name, missed))
+            findings.append(finding_of(name, bindings, input_name, missing_write))
     for index, output in enumerate(graph.outputs):
         title = written.get(index, output)
         if output in expected.missing:
@@ -120,39 +124,39 @@ def _run(
     }
     state = {**program.state_dict, **program.constants}
     with torch.no_grad():
-        for name, one in weights.items():
-            tensor = state[one.source_name]
+        for name, weight in weights.items():
+            tensor = state[weight.source_name]
             if tensor.is_floating_point() or tensor.is_complex():
                 tensor.copy_(torch.from_numpy(np.asarray(inputs[name])))
-        inputs |= {name: _array(state[one.source_name]) for name, one in weights.items()}
+        inputs |= {name: _array(state[weight.source_name]) for name, weight in weights.items()}
         module = program.module()
         user_inputs = {
             graph_input.name: _tensor(graph, graph_input.name, inputs[graph_input.name], bindings)
             for graph_input in graph.inputs
             if graph_input.name not in weights
         }
-        flat = [
+        flat_inputs = [
             user_inputs.get(spec.arg.name, getattr(spec.arg, "value", None))
             for spec in program.graph_signature.input_specs
             if spec.kind is torch.export.graph_signature.InputKind.USER_INPUT
         ]
-        arguments, keywords = _pytree.tree_unflatten(flat, program.call_spec.in_spec)
+        arguments, keywords = _pytree.tree_unflatten(flat_inputs, program.call_spec.in_spec)
         returned = _pytree.tree_leaves(module(*arguments, **keywords))
     updated = {**state, **dict(module.named_parameters()), **dict(module.named_buffers())}
     tensors = {
         **user_inputs,
-        **{name: updated[one.source_name] for name, one in weights.items()},
+        **{name: updated[weight.source_name] for name, weight in weights.items()},
     }
     # A tensor that shares memory with a written tensor is written too.
     written = {_storage_pointer(tensors[mutation.input]) for mutation in graph.mutations}
     mutated = {mutation.input for mutation in graph.mutations}
-    after = {
-        name: _array(one)
-        for name, one in tensors.items()
+    final_inputs = {
+        name: _array(value)
+        for name, value in tensors.items()
         if name in mutated
-        or (isinstance(one, torch.Tensor) and _storage_pointer(one) not in written)
+        or (isinstance(value, torch.Tensor) and _storage_pointer(value) not in written)
     }
-    return returned, after
+    return returned, final_inputs
 
 
 def _storage_pointer(tensor: Any) -> int:
@@ -170,8 +174,8 @@ def _tensor(graph: Graph, name: str, value: Any, bindings: Bindings) -> Any:
     dtype = torch_program.torch_type(meta.dtype)
     steps = [evaluate(step, bindings) for step in meta.stride]
     order = sorted(range(len(steps)), key=lambda d: -steps[d])
-    laid = torch.from_numpy(np.array(np.transpose(value, order), order="C")).to(dtype)
-    return laid.permute(*np.argsort(order).tolist()) if order else laid
+    reordered = torch.from_numpy(np.array(np.transpose(value, order), order="C")).to(dtype)
+    return reordered.permute(*np.argsort(order).tolist()) if order else reordered
 
 
 def _array(value: Any) -> Array:

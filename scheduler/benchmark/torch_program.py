@@ -55,7 +55,7 @@ def _without_weights(model: bytes, graph: Graph) -> Any:
     specs = program.graph_module.signature.input_specs
     buffers = [spec.buffer for spec in specs if spec.type == "buffer"]
     not_persistent = {buffer.buffer_name for buffer in buffers if not buffer.persistent}
-    state: dict[str, Any] = {}
+    state_dict: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     for graph_input in graph.inputs:
         if graph_input.kind is InputKind.USER:
@@ -69,5 +69,5 @@ def _without_weights(model: bytes, graph: Graph) -> Any:
         is_constant = (
             graph_input.kind is InputKind.CONSTANT or graph_input.source_name in not_persistent
         )
-        (constants if is_constant else state)[graph_input.source_name] = zeros
-    return serialize.ExportedProgramDeserializer().deserialize(program, state, constants, b"")
+        (constants if is_constant else state_dict)[graph_input.source_name] = zeros
+    return serialize.ExportedProgramDeserializer().deserialize(program, state_dict, constants, b"")

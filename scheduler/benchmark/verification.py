@@ -106,8 +106,8 @@ def rebuild_schedule(bundle: Bundle) -> Schedule:
     plan = schedule(lower(bundle.graph), fuse=bundle.manifest.fused)
     if bundle.manifest.split:
         plan = split_nodes(plan, bundle.manifest.split)
-    due = [node.nodes for node in kernel_nodes(plan)]
-    if due != [call.nodes for call in bundle.manifest.calls]:
+    scheduled = [node.nodes for node in kernel_nodes(plan)]
+    if scheduled != [call.nodes for call in bundle.manifest.calls]:
         raise UserError(
             f"{bundle.folder}: written by a version of Kiln with another schedule: compile the"
             " model again"
@@ -132,8 +132,8 @@ def _check_kernels(
         Bench(device, limits) as bench,
         tempfile.TemporaryDirectory(prefix="kiln-libraries-") as libraries,
     ):
-        for node, each in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
-            call = each.select_variant(bindings)
+        for node, bundle_call in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
+            call = bundle_call.select_variant(bindings)
             key = call.kernel, problem_of(node, plan.lowered).key(bindings)
             if key in seen:
                 continue  # an identical layer: same kernel, same problem, same sizes
@@ -142,9 +142,11 @@ def _check_kernels(
             library = library_for(bundle, call.kernel, target, device, Path(libraries))
             candidate = BuiltCandidate(call.kernel, str(library), request)
             try:
-                for moved in (False, True):  # the second only if the first fails
+                for with_roundings in (False, True):  # the second only if the first fails
                     rng = np.random.default_rng([seed, len(seen)])
-                    case = make_case(node, plan.lowered, bindings, rng, moved=moved)
+                    case = make_case(
+                        node, plan.lowered, bindings, rng, with_roundings=with_roundings
+                    )
                     with tempfile.TemporaryDirectory(prefix="kiln-case-") as folder:
                         case.save(Path(folder))
                         del case  # the worker has it now; it may be several GiB
@@ -166,8 +168,8 @@ def _check_graph(
     try:
         expected = ReferenceOutputs(graph, inputs, bindings, graph_tolerance(plan, bindings), seed)
     except UserError as error:
-        of_inputs = isinstance(error, EndlessLoopError | FailedAssertionError)
-        if not of_inputs and not any(map(is_unbacked, bindings)):
+        is_input_error = isinstance(error, EndlessLoopError | FailedAssertionError)
+        if not is_input_error and not any(map(is_unbacked, bindings)):
             raise
         return [
             unchecked_finding(
@@ -231,19 +233,23 @@ def graph_tolerance(plan: Schedule, bindings: Bindings) -> Tolerance:
     The bounds in a loop are multiplied by its number of steps, if known beforehand.
     """
     steps: list[Tolerance] = []
-    times = [1]
+    repetitions = [1]
     for node in plan.nodes:
         if node.kind is GroupKind.LOOP:
-            mark = node.members[0]
-            if isinstance(mark, LoopBegin):
-                count = 1 if mark.steps is None else evaluate(mark.steps, bindings)
-                times.append(times[-1] * max(count, 1))
+            marker = node.members[0]
+            if isinstance(marker, LoopBegin):
+                count = 1 if marker.steps is None else evaluate(marker.steps, bindings)
+                repetitions.append(repetitions[-1] * max(count, 1))
             else:
-                times.pop()
+                repetitions.pop()
             continue
         for name in node.writes:
             tolerance = node_tolerance(node, plan.lowered.buffers[name].dtype, bindings)
-            steps.append(Tolerance(times[-1] * tolerance.relative, times[-1] * tolerance.absolute))
+            steps.append(
+                Tolerance(
+                    repetitions[-1] * tolerance.relative, repetitions[-1] * tolerance.absolute
+                )
+            )
     return chain_tolerance(steps)
 
 

@@ -26,8 +26,8 @@ _ENTRY = "entry.json"
 _CACHE_NAME = "the code cache"
 _ABANDONED_AFTER_S = 24 * 3600
 _JUST_USED_S = 3600
-_OTHER_BOOTS_S = 30 * 24 * 3600  # hosts may share a cache
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_OTHER_BOOTS_MAX_AGE_S = 30 * 24 * 3600  # hosts may share a cache
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _SHRINK_RATIO = 0.9
 
 
@@ -87,19 +87,19 @@ class CodeCache:
         """Move the files into the cache. If another process was faster, its entry is kept."""
         directory = self._entry_path(key)
         with self.workspace() as work:
-            new = work / "new"
-            new.mkdir()
+            new_entry = work / "new"
+            new_entry.mkdir()
             digests = {}
             for name, source in files.items():
-                source.replace(new / name)
-                digests[name] = hashlib.sha256((new / name).read_bytes()).hexdigest()
-            full = {**record, "files": digests}
-            (new / _ENTRY).write_text(json.dumps(full, indent=1, sort_keys=True))
+                source.replace(new_entry / name)
+                digests[name] = hashlib.sha256((new_entry / name).read_bytes()).hexdigest()
+            complete_record = {**record, "files": digests}
+            (new_entry / _ENTRY).write_text(json.dumps(complete_record, indent=1, sort_keys=True))
             directory.parent.mkdir(parents=True, exist_ok=True)
             while True:
                 try:
-                    new.rename(directory)
-                    return Entry(directory, full)
+                    new_entry.rename(directory)
+                    return Entry(directory, complete_record)
                 except OSError as error:
                     if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                         raise
@@ -114,11 +114,11 @@ class CodeCache:
         disk, and one that a power failure damaged fails every later build."""
         boot = "boot"  # not Linux
         with suppress(OSError):
-            boot = _BOOT.read_text().strip()
+            boot = _BOOT_ID.read_text().strip()
         folder = (self.root / "zig" / boot).absolute()
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
-            _remove_old(folder.parent, _OTHER_BOOTS_S)
+            _remove_old(folder.parent, _OTHER_BOOTS_MAX_AGE_S)
         return folder
 
     def note(self, key: str) -> str | None:
@@ -142,19 +142,19 @@ class CodeCache:
         tenths of it, and return how many. Recently used ones stay."""
         entries = []
         for directory in (self.root / "builds").glob("*/*"):
-            used, size = 0.0, 0  # the last use, in seconds since 1970, and bytes
+            last_use_s, size = 0.0, 0  # the last use, in seconds since 1970, and bytes
             with suppress(FileNotFoundError, NotADirectoryError):
                 for file in directory.iterdir():
                     status = file.stat()
                     size += status.st_size
-                    used = max(used, status.st_mtime)
-            entries.append((used, size, directory))
+                    last_use_s = max(last_use_s, status.st_mtime)
+            entries.append((last_use_s, size, directory))
         total = sum(size for _, size, _ in entries)
         removed = 0
         if total <= limit_bytes:
             return removed
-        for used, size, directory in sorted(entries):
-            if total <= _SHRINK_RATIO * limit_bytes or used > time.time() - _JUST_USED_S:
+        for last_use_s, size, directory in sorted(entries):
+            if total <= _SHRINK_RATIO * limit_bytes or last_use_s > time.time() - _JUST_USED_S:
                 break
             total -= size
             removed += 1
@@ -168,9 +168,9 @@ class CodeCache:
         return self.root / "builds" / key[:2] / key
 
 
-def _remove_old(folder: Path, seconds: float) -> None:
+def _remove_old(folder: Path, max_age_s: float) -> None:
     """Remove what is in a folder and was changed more than so many seconds ago."""
     for path in folder.iterdir():
         with suppress(OSError):
-            if time.time() - path.stat().st_mtime > seconds:
+            if time.time() - path.stat().st_mtime > max_age_s:
                 shutil.rmtree(path, ignore_errors=True)

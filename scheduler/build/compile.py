@@ -24,7 +24,7 @@ from scheduler.sandbox.process import Cancellation, Limits, run
 from scheduler.targets import Target
 
 # Space that a build may take besides its files: the tools' own caches.
-_ROOM_BYTES = 64 << 20
+_MIN_FREE_BYTES = 64 << 20
 _ANY_ERROR = re.compile(r"^.*?\b(?:fatal )?error: .*$", re.MULTILINE)
 # Tool messages about the machine. A line about a source begins with its name, one that shows the
 # source with a space or a number: no text of a kernel can match.
@@ -72,10 +72,10 @@ def build(
     if obstacle := recipe.obstacle(toolchain):
         reason = f"the {toolchain.name} compiler cannot build for {target.name}: {obstacle}"
         return Rejected(Stage.COMPILE, reason)
-    if foreign := recipe.ignored_flags(flags):
+    if ignored := recipe.ignored_flags(flags):
         language = language_of(recipe.source_file)
-        what = f"{' '.join(foreign)} has no effect in {language} for {target.name}"
-        return Rejected(Stage.COMPILE, f"{what}: remove it")
+        problem = f"{' '.join(ignored)} has no effect in {language} for {target.name}"
+        return Rejected(Stage.COMPILE, f"{problem}: remove it")
     # Everything that decides the output: the commands, but not the compiler's location.
     steps = recipe.steps(target, toolchain.without_paths(), flags, name)
     key = digest(
@@ -151,39 +151,41 @@ class _CommandRunner:
         unpredictable ways, or not at all."""
         root = self.cache.root
         free = shutil.disk_usage(root).free
-        if free < _ROOM_BYTES:
+        if free < _MIN_FREE_BYTES:
             raise MachineError(
                 f"no space left for the code cache in {root}: {free >> 20} MiB are free, a build"
-                f" needs {_ROOM_BYTES >> 20}: free some space, or choose another folder"
+                f" needs {_MIN_FREE_BYTES >> 20}: free some space, or choose another folder"
             )
 
     def run_command(self, command: Sequence[str], output: str = "") -> Rejected | None:
         """Return None if the command succeeded; its output then goes into the file ``output``, if
         one is named. The time is wall time of the compiler's process."""
         start = time.perf_counter()
-        done = run(
+        process = run(
             *(command, self.directory, self.environment, self.limits, self.cancellation),
             policy=self.sandbox,
         )
         self.seconds += time.perf_counter() - start
-        if done.ok and output:
-            (self.directory / output).write_text(done.output)
+        if process.ok and output:
+            (self.directory / output).write_text(process.output)
             return None
-        self.log += done.output
-        if done.ok:
+        self.log += process.output
+        if process.ok:
             return None
-        self.killed = bool(done.failure or _CRASH.search(done.output))
-        if done.interrupted:
-            reason = f"the compiler was {done.failure} from outside Kiln"
+        self.killed = bool(process.failure or _CRASH.search(process.output))
+        if process.interrupted:
+            reason = f"the compiler was {process.failure} from outside Kiln"
             return Interrupted(Stage.COMPILE, reason, self.log)
-        if done.failure:
-            return Rejected(Stage.COMPILE, f"the compiler was {done.failure}", self.log)
-        if machine_error := _MACHINE_ERROR.search(done.output):
+        if process.failure:
+            return Rejected(Stage.COMPILE, f"the compiler was {process.failure}", self.log)
+        if machine_error := _MACHINE_ERROR.search(process.output):
             reason = f"the compiler: {machine_error[0].strip()}"
             return Interrupted(Stage.COMPILE, reason, self.log)
-        match = _ANY_ERROR.search(done.output)
-        reason = match[0].strip() if match else f"the compiler failed with status {done.returncode}"
-        for diagnostic in self.recipe.diagnostics(done.output):
+        match = _ANY_ERROR.search(process.output)
+        reason = (
+            match[0].strip() if match else f"the compiler failed with status {process.returncode}"
+        )
+        for diagnostic in self.recipe.diagnostics(process.output):
             if diagnostic.severity == "error":
                 reason = f"line {diagnostic.line}: {diagnostic.message}"
                 break

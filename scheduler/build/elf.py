@@ -47,8 +47,8 @@ def section_sizes(file: bytes) -> dict[str, int]:
     malformed."""
     with _elf_errors():
         sections = _sections(file)
-        (names,) = struct.unpack_from("<H", file, 62)
-        strings = sections[names][4]
+        (names_index,) = struct.unpack_from("<H", file, 62)
+        strings = sections[names_index][4]
         return {_c_string(file, strings + section[0]): section[5] for section in sections}
 
 

@@ -11,7 +11,7 @@ from os.path import normpath
 from pathlib import Path
 
 from scheduler.build.cache import digest
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 
 _SPLICE = re.compile(r"\\[ \t]*\n")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>\n]+)>|"([^"\n]+)")', re.MULTILINE)
@@ -35,13 +35,13 @@ def included_headers(source: str, folders: Sequence[str]) -> Mapping[Path, str]:
     if _INDIRECT_READ.search(text):
         return _all_headers()
     headers: dict[Path, str] = {}
-    pending = [(text, HEADERS)]
+    pending = [(text, HEADER_ROOT)]
     while pending:
-        text, here = pending.pop()
+        text, current_folder = pending.pop()
         for angled, quoted in _INCLUDE.findall(text):
-            for folder_of_name in (here, *(HEADERS / folder for folder in folders)):
+            for folder_of_name in (current_folder, *(HEADER_ROOT / folder for folder in folders)):
                 file = Path(normpath(folder_of_name / (angled or quoted)))
-                if file not in headers and HEADERS in file.parents and file.is_file():
+                if file not in headers and HEADER_ROOT in file.parents and file.is_file():
                     headers[file] = file.read_text()
                     pending.append((headers[file], file.parent))
     return headers
@@ -53,11 +53,11 @@ def headers_digest() -> str:
 
 
 def _all_headers() -> Mapping[Path, str]:
-    return {file: file.read_text() for file in HEADERS.rglob("*") if file.is_file()}
+    return {file: file.read_text() for file in HEADER_ROOT.rglob("*") if file.is_file()}
 
 
 def _digest(contents: Mapping[Path, str]) -> str:
     parts: list[str] = []
     for file in sorted(contents):
-        parts += [file.relative_to(HEADERS).as_posix(), contents[file]]
+        parts += [file.relative_to(HEADER_ROOT).as_posix(), contents[file]]
     return digest(*parts)

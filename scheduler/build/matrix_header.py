@@ -2,7 +2,7 @@
 
     python -m scheduler.build.matrix_header
 
-writes it anew.
+writes it again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import (
     INSTRUCTIONS,
@@ -20,7 +20,7 @@ from scheduler.matrix_instructions import (
 )
 from scheduler.targets.generations import GPUS
 
-HEADER_FILE = HEADERS / "common" / "kiln" / "matrix_instructions.h"
+HEADER_FILE = HEADER_ROOT / "common" / "kiln" / "matrix_instructions.h"
 
 _HEAD = """\
 // Matrix instructions: shapes, types and layouts. Generated from scheduler/matrix_instructions.py
@@ -60,7 +60,7 @@ _TABLES = "// X(name, how its builtin is called): each instruction of this targe
 
 def render_header() -> str:
     parts = [_HEAD]
-    for matrix_set, rows in groupby(INSTRUCTIONS, key=lambda one: one.matrix_set):
+    for matrix_set, rows in groupby(INSTRUCTIONS, key=lambda row: row.matrix_set):
         parts += [
             _conditional(
                 "if",
@@ -70,18 +70,18 @@ def render_header() -> str:
             "#endif\n",
         ]
     parts.append(_TABLES)  # the instructions of each processor, and which one is used for a type
-    same: dict[tuple[MatrixInstruction, ...], dict[str, None]] = {}
+    macros_by_instructions: dict[tuple[MatrixInstruction, ...], dict[str, None]] = {}
     for gpu in GPUS:
         if gpu.matrix_instructions:
-            same.setdefault(gpu.matrix_instructions, {})[gpu.matrix_macro] = None
-    for position, (instructions, macros) in enumerate(same.items()):
+            macros_by_instructions.setdefault(gpu.matrix_instructions, {})[gpu.matrix_macro] = None
+    for position, (instructions, macros) in enumerate(macros_by_instructions.items()):
         uses = " ".join(
             f"\\\n  X({instruction.name}, {instruction.call})" for instruction in instructions
         )
         parts.append(_conditional("if" if position == 0 else "elif", macros))
         parts.append(f"#define KILN_MATRIX_INSTRUCTIONS(X) {uses}\n")
         parts += [
-            f"template <>\nstruct Select<{_cpp(best.compute_type)}, {best.m}> {{\n"
+            f"template <>\nstruct Select<{_cpp_type_name(best.compute_type)}, {best.m}> {{\n"
             f"  static constexpr bool kAvailable = true;\n  using type = {best.name};\n}};\n"
             for best in best_instructions(instructions)
         ]
@@ -89,43 +89,51 @@ def render_header() -> str:
     return "\n".join(parts)
 
 
-def render_struct(one: MatrixInstruction) -> str:
+def render_struct(instruction: MatrixInstruction) -> str:
     """Return the traits of one instruction."""
-    element, accumulator = _cpp(one.element), _cpp(one.accumulator)
+    element, accumulator = (
+        _cpp_type_name(instruction.element),
+        _cpp_type_name(instruction.accumulator),
+    )
     operand = (
         "short"
-        if one.bits
+        if instruction.bits
         else "uint8_t"
-        if one.register_type.startswith("f8")
-        else _cpp(one.register_type)
+        if instruction.register_type.startswith("f8")
+        else _cpp_type_name(instruction.register_type)
     )
     words = []  # the types in which the builtin takes the bits of A and B
-    if one.word:
-        size = 8 if one.word == "long" else 4
-        words.append(f"  using Words = {_vector(one.word, one.a_values // size)};")
+    if instruction.word:
+        size = 8 if instruction.word == "long" else 4
+        words.append(
+            f"  using Words = {_vector_type(instruction.word, instruction.a_values // size)};"
+        )
     lines = [
-        f"// {one.source}",
-        f"struct {one.name} {{",
+        f"// {instruction.source}",
+        f"struct {instruction.name} {{",
         f"  using Element = {element};",
         f"  using Accumulator = {accumulator};",
-        f"  using A = {_vector(operand, one.a_values)};",
-        f"  using B = {_vector(operand, one.b_values)};",
-        f"  using D = {_vector(accumulator, one.d_values)};",
+        f"  using A = {_vector_type(operand, instruction.a_values)};",
+        f"  using B = {_vector_type(operand, instruction.b_values)};",
+        f"  using D = {_vector_type(accumulator, instruction.d_values)};",
         *words,
-        f"  static constexpr int kM = {one.m}, kN = {one.n}, kK = {one.k}, kLanes = {one.lanes};",
-        f"  static constexpr int kCopies = {one.copies}, kRepeats = {one.repeats};",
-        f"  static constexpr int kValuesA = {one.a_values}, kValuesB = {one.b_values};",
-        f"  static constexpr int kRowsA = {one.a_rows};",
-        f"  static constexpr int kValues = {one.d_values}, kColumns = {one.d_columns};",
-        *_layout("a", one.a, one.lanes, one.a_values),
-        *_layout("b", one.b, one.lanes, one.b_values),
-        *_layout("d", one.d, one.lanes, one.d_values),
+        f"  static constexpr int kM = {instruction.m}, kN = {instruction.n}, kK = {instruction.k},"
+        f" kLanes = {instruction.lanes};",
+        f"  static constexpr int kCopies = {instruction.copies}, kRepeats = {instruction.repeats};",
+        f"  static constexpr int kValuesA = {instruction.a_values},"
+        f" kValuesB = {instruction.b_values};",
+        f"  static constexpr int kRowsA = {instruction.a_rows};",
+        f"  static constexpr int kValues = {instruction.d_values},"
+        f" kColumns = {instruction.d_columns};",
+        *_coordinate_functions("a", instruction.a, instruction.lanes, instruction.a_values),
+        *_coordinate_functions("b", instruction.b, instruction.lanes, instruction.b_values),
+        *_coordinate_functions("d", instruction.d, instruction.lanes, instruction.d_values),
         "};\n",
     ]
     return "\n".join(lines)
 
 
-def _layout(name: str, layout: Layout, lanes: int, values: int) -> Iterator[str]:
+def _coordinate_functions(name: str, layout: Layout, lanes: int, values: int) -> Iterator[str]:
     """Yield the functions of a layout's coordinates; a remainder with no effect is omitted."""
     for part, coordinate in (("row", layout.row), ("column", layout.column)):
         terms = []
@@ -141,13 +149,13 @@ def _layout(name: str, layout: Layout, lanes: int, values: int) -> Iterator[str]
         yield f"  KILN_COORDINATE({name}_{part}, {' + '.join(terms) or '0'})"
 
 
-def _vector(element: str, values: int) -> str:
+def _vector_type(element: str, values: int) -> str:
     return element if values == 1 else f"{element} __attribute__((ext_vector_type({values})))"
 
 
-def _cpp(element: str) -> str:
-    named = element in ("tf32", "xf32") or element.startswith("f8")
-    return element if named else DType.from_label(element).cpp
+def _cpp_type_name(element: str) -> str:
+    is_header_type = element in ("tf32", "xf32") or element.startswith("f8")
+    return element if is_header_type else DType.from_label(element).cpp
 
 
 def _conditional(word: str, macros: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import Flags
 from scheduler.build.includes import included_digest
 from scheduler.build.model import Build, Diagnostic, Toolchain
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 from scheduler.errors import UserError
 from scheduler.targets import Target, find
 from scheduler.targets.registry import backend_of, load_part
@@ -128,7 +128,7 @@ class LibraryRecipe(Recipe):
         return included_digest(source, self.header_folders)
 
     def prepare(self, directory: Path, toolchain: Toolchain) -> None:
-        (directory / "include").symlink_to(HEADERS)
+        (directory / "include").symlink_to(HEADER_ROOT)
         if toolchain.builtin_headers:
             (directory / "builtin").symlink_to(toolchain.builtin_headers)
 
@@ -138,7 +138,9 @@ class LibraryRecipe(Recipe):
             return f"the source does not export {symbol}"
         if self.may_leave_open is None:
             return ""
-        unknown = sorted(n for n in symbols.undefined if not self.may_leave_open.fullmatch(n))
+        unknown = sorted(
+            name for name in symbols.undefined if not self.may_leave_open.fullmatch(name)
+        )
         return f"undefined symbols: {', '.join(unknown)}" if unknown else ""
 
     def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
@@ -152,11 +154,11 @@ def parse_diagnostics(log: str, source_file: str) -> tuple[Diagnostic, ...]:
     the host pass read the same text, so both may report the same.
     """
     line = rf"^{re.escape(source_file)}:(\d+):(\d+): (?:fatal )?(error|warning|note): (.*)$"
-    found = (
+    diagnostics = (
         Diagnostic(match[3], int(match[1]), int(match[2]), match[4])
         for match in re.finditer(line, log, re.MULTILINE)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(diagnostics))
 
 
 def recipe_of(target: Target, source_file: str = "") -> Recipe:
@@ -166,8 +168,10 @@ def recipe_of(target: Target, source_file: str = "") -> Recipe:
     recipe: Recipe = load_part(backend.recipe)
     if source_file in ("", recipe.source_file):
         return recipe
-    others: Iterable[Recipe] = map(load_part, backend.recipes)
-    recipe_for_file = next((one for one in others if one.source_file == source_file), None)
+    other_recipes: Iterable[Recipe] = map(load_part, backend.recipes)
+    recipe_for_file = next(
+        (other for other in other_recipes if other.source_file == source_file), None
+    )
     if recipe_for_file is None:
         raise UserError(f"{source_file} cannot be built for {target.name}: choose another target")
     return recipe_for_file

@@ -10,19 +10,19 @@ from scheduler.build.model import Toolchain
 from scheduler.sandbox import Sandbox
 from scheduler.sandbox.model import SYSTEM_LIBRARIES
 
-HEADERS = Path(__file__).parent / "headers"
-_SMALL_PROGRAMS = (Path("/bin"), Path("/usr/bin"))
+HEADER_ROOT = Path(__file__).parent / "headers"
+_UTILITY_FOLDERS = (Path("/bin"), Path("/usr/bin"))
 _SHARED_PREFIXES = frozenset(map(Path, ("/", "/usr", "/usr/local", "/opt", "/home", "/root")))
-_SCRIPT_BYTES = 1 << 16
+_MAX_SCRIPT_BYTES = 1 << 16
 
 
 def toolchain_sandbox(toolchain: Toolchain, *folders: Path) -> Sandbox:
     """Return the sandbox of a toolchain's programs, working in these folders."""
     programs = dict.fromkeys(map(Path, toolchain.programs))
-    headers = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADERS
-    own = programs_sandbox(tuple(programs), *folders)
-    read = (*own.read, HEADERS, headers, *toolchain.extra_read_paths)
-    return Sandbox(read=read, write=own.write, execute=own.execute)
+    headers = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADER_ROOT
+    base = programs_sandbox(tuple(programs), *folders)
+    read = (*base.read, HEADER_ROOT, headers, *toolchain.extra_read_paths)
+    return Sandbox(read=read, write=base.write, execute=base.execute)
 
 
 def programs_sandbox(programs: tuple[Path, ...], *folders: Path) -> Sandbox:
@@ -34,33 +34,36 @@ def programs_sandbox(programs: tuple[Path, ...], *folders: Path) -> Sandbox:
     executables = tuple(
         dict.fromkeys(path for program in programs for path in _resolve_program(program))
     )
-    wheel = _ziglang_folder()
-    bundled = tuple(path for path in executables if wheel in path.parents)
-    others = tuple(path for path in executables if path not in bundled)
-    read = (wheel / "lib",) if wheel is not None and bundled else ()
-    if not others:  # it needs nothing of the machine
+    ziglang = _ziglang_folder()
+    bundled = tuple(path for path in executables if ziglang in path.parents)
+    machine_programs = tuple(path for path in executables if path not in bundled)
+    read = (ziglang / "lib",) if ziglang is not None and bundled else ()
+    if not machine_programs:  # it needs nothing of the machine
         return Sandbox(read=read, write=folders, execute=executables)
-    homes = tuple(path.parent.parent for path in others)
-    installed = (
-        home / name for home in homes if home not in _SHARED_PREFIXES for name in ("bin", "lib")
+    install_folders = tuple(path.parent.parent for path in machine_programs)
+    compiler_folders = (
+        install_folder / name
+        for install_folder in install_folders
+        if install_folder not in _SHARED_PREFIXES
+        for name in ("bin", "lib")
     )
-    utilities = _SMALL_PROGRAMS if any(map(_is_script, others)) else ()
+    utilities = _UTILITY_FOLDERS if any(map(_is_script, machine_programs)) else ()
     return Sandbox(
         read=read,
         write=folders,
-        execute=(*executables, *installed, *SYSTEM_LIBRARIES, *utilities),
+        execute=(*executables, *compiler_folders, *SYSTEM_LIBRARIES, *utilities),
     )
 
 
 def _resolve_program(program: Path) -> tuple[Path, ...]:
     """Return the program, its link target, and for a script the full paths that it names."""
     real = program.resolve()
-    named: tuple[Path, ...] = ()
+    named_files: tuple[Path, ...] = ()
     if _is_script(real):
-        words = real.read_bytes()[:_SCRIPT_BYTES].decode(errors="replace").split()
+        words = real.read_bytes()[:_MAX_SCRIPT_BYTES].decode(errors="replace").split()
         paths = (Path(word.strip("'\"")) for word in words if word.strip("'\"").startswith("/"))
-        named = tuple(path for path in paths if path.is_file())
-    return (program, real, *named)
+        named_files = tuple(path for path in paths if path.is_file())
+    return (program, real, *named_files)
 
 
 def _is_script(program: Path) -> bool:

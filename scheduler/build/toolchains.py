@@ -56,7 +56,9 @@ class Search:
 def find_toolchains(search: Search) -> tuple[ToolchainResult, ...]:
     """Return every backend's compilers, in order of preference, or why one is missing."""
     finders = dict.fromkeys(backend.compilers for backend in backends())
-    return tuple(dict.fromkeys(found for finder in finders for found in load_part(finder)(search)))
+    return tuple(
+        dict.fromkeys(result for finder in finders for result in load_part(finder)(search))
+    )
 
 
 def find_target_toolchains(target: Target, search: Search) -> tuple[ToolchainResult, ...]:
@@ -81,12 +83,12 @@ def bundled_clang(cache: CodeCache | None = None) -> Toolchain:
 
 
 def pick_toolchain(
-    found: Sequence[ToolchainResult], target: Target, source_file: str = ""
+    results: Sequence[ToolchainResult], target: Target, source_file: str = ""
 ) -> Toolchain:
     """Return the first compiler that builds such sources for the target (see ``recipe_of``). Raises
     ``UserError`` with every reason if none does."""
     recipe, reasons = recipe_of(target, source_file), []
-    for toolchain in found:
+    for toolchain in results:
         if isinstance(toolchain, AbsentToolchain):
             reasons.append(f"{toolchain.name}: {toolchain.reason}")
         elif obstacle := recipe.obstacle(toolchain):
@@ -125,11 +127,11 @@ def _find_rocm(search: Search) -> ToolchainResult:
         for name in ("amdclang++", "clang++", "clang"):
             if (folder / name).is_file():
                 return _probe_driver("rocm", folder / name, search)
-    on_path = shutil.which("amdclang++", path=search.path) if search.path else None
-    if on_path:
-        return _probe_driver("rocm", Path(on_path), search)
-    where = f"no amdclang++ under {search.rocm_path} or" if search.rocm_path else "no amdclang++"
-    return AbsentToolchain("rocm", f"{where} in PATH")
+    driver = shutil.which("amdclang++", path=search.path) if search.path else None
+    if driver:
+        return _probe_driver("rocm", Path(driver), search)
+    searched = f"no amdclang++ under {search.rocm_path} or" if search.rocm_path else "no amdclang++"
+    return AbsentToolchain("rocm", f"{searched} in PATH")
 
 
 def _find_system(search: Search) -> ToolchainResult:
@@ -150,8 +152,8 @@ def _find_system(search: Search) -> ToolchainResult:
 def _probe_driver(name: str, driver: Path, search: Search) -> ToolchainResult:
     """Return a compiler of the machine: the driver, and the ld.lld beside it or in PATH."""
     resolved = driver.resolve()
-    beside = [folder / "ld.lld" for folder in (driver.parent, resolved.parent)]
-    linker = next((str(path) for path in beside if path.is_file()), None)
+    linkers = [folder / "ld.lld" for folder in (driver.parent, resolved.parent)]
+    linker = next((str(path) for path in linkers if path.is_file()), None)
     linker = linker or (shutil.which("ld.lld", path=search.path) if search.path else None)
     if linker is None:
         return AbsentToolchain(name, f"{driver} has no ld.lld beside it or in PATH")
@@ -201,18 +203,18 @@ def query_driver(
     try:
         with tempfile.TemporaryDirectory() as folder:
             command = [*(driver or (str(file),)), question]
-            used = programs_sandbox((Path(command[0]),), Path(folder))
-            done = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS, policy=used)
+            policy = programs_sandbox((Path(command[0]),), Path(folder))
+            process = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS, policy=policy)
     except OSError as error:
         if error.errno in TRANSIENT_ERRNOS:
             raise MachineError(f"{file} cannot be started now: {error.strerror}") from error
         return AbsentToolchain(name, f"{file} cannot be run: {error.strerror}")
-    if done.interrupted:
-        raise MachineError(f"{file} {question} was {done.failure}")
-    if not done.ok:
-        why = done.failure or f"exit status {done.returncode}"
+    if process.interrupted:
+        raise MachineError(f"{file} {question} was {process.failure}")
+    if not process.ok:
+        why = process.failure or f"exit status {process.returncode}"
         return AbsentToolchain(name, f"{file} {question} failed: {why}")
     if cache:
         with suppress(MachineError):  # the driver is queried again
-            cache.write_note(key, done.output)
-    return done.output
+            cache.write_note(key, process.output)
+    return process.output

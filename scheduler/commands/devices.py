@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the available devices, why others are not available, the modelled devices, and the
     protections of the sandbox. Exit status 0."""
-    found, parts = probe(), sandbox.in_force().parts
+    found, parts = probe(), sandbox.sandbox_status().parts
     if arguments.json:
         present = [asdict(one) for one in found if isinstance(one, DeviceInfo)]
         absent = [asdict(one) for one in found if not isinstance(one, DeviceInfo)]

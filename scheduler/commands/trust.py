@@ -51,9 +51,9 @@ def confirm_trust(bundle: Bundle, target: str, trusted: bool) -> None:
     what = f"{what} code that was not compiled here by this user"
     if not sys.stdin.isatty():
         raise UserError(f"{what}: add --trust to run them, or compile the model yourself")
-    from scheduler.sandbox import in_force  # noqa: PLC0415 -- slow, and needed only here
+    from scheduler.sandbox import sandbox_status  # noqa: PLC0415 -- slow, and needed only here
 
-    missing = ", ".join(part.name for part in in_force().missing)
+    missing = ", ".join(part.name for part in sandbox_status().missing)
     sandbox = (
         f"The sandbox is incomplete on this machine; missing: {missing}."
         if missing

@@ -221,7 +221,7 @@ def _write_results(
         strategy=arguments.strategy,
         budget=meter.budget,
         started=started,
-        others=others,
+        other_compilers=others,
     )
     results = collect_results(result, context, {node.name for node in plan.nodes})
     results_file.write(arguments.out / bundle_paths.RESULTS, results)

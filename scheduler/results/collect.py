@@ -32,13 +32,14 @@ from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.tuner import ProblemResult, TuningResult
 
 _BUDGET_SPENT = "the budget was spent"
-_REASON, _DETAIL = 500, 2**20  # characters
+_MAX_REASON, _MAX_DETAIL = 500, 2**20  # characters
 
 
 @dataclass(frozen=True)
 class RunContext:
     """What the result itself does not contain. ``compiler`` compiles the target's base language,
-    ``others`` compile sources in further languages, keyed by the name of such a source file."""
+    ``other_compilers`` compile sources in further languages, keyed by the name of such a source
+    file."""
 
     origin: Origin
     graph: Graph
@@ -48,52 +49,64 @@ class RunContext:
     strategy: str
     budget: Budget
     started: datetime
-    others: Mapping[str, Compiler] = field(default_factory=dict)
+    other_compilers: Mapping[str, Compiler] = field(default_factory=dict)
 
     def compiled_by(self, source_file: str) -> int:
         """Return the index of the run's compiler for such sources."""
-        return [*self.others].index(source_file) + 1 if source_file in self.others else 0
+        return (
+            [*self.other_compilers].index(source_file) + 1
+            if source_file in self.other_compilers
+            else 0
+        )
 
 
-def collect_results(result: TuningResult, facts: RunContext, nodes: Collection[str]) -> Results:
+def collect_results(result: TuningResult, context: RunContext, nodes: Collection[str]) -> Results:
     """Collect the problems of these scheduled nodes. Others (the parts of fused kernels, tuned
     separately) belong to another schedule and are left out."""
     by_sizes: dict[tuple[tuple[str, int], ...], list[ProblemResult]] = {}
-    for tuned in result.problems:
-        if tuned.problem.node.name in nodes:
-            by_sizes.setdefault(tuple(sorted(tuned.problem.bindings.items())), []).append(tuned)
-    finished = facts.started + timedelta(seconds=round(result.seconds, 6))
+    for problem_result in result.problems:
+        if problem_result.problem.node.name in nodes:
+            by_sizes.setdefault(tuple(sorted(problem_result.problem.bindings.items())), []).append(
+                problem_result
+            )
+    finished = context.started + timedelta(seconds=round(result.seconds, 6))
     runs = tuple(
         RunRecord(
-            origin=facts.origin,
-            graph=GraphId(facts.graph.name, facts.graph.digest),
-            device=facts.device.id,
-            target=facts.device.target,
+            origin=context.origin,
+            graph=GraphId(context.graph.name, context.graph.digest),
+            device=context.device.id,
+            target=context.device.target,
             bindings=dict(problems[0].problem.bindings),
-            seed=facts.seed,
-            strategy=facts.strategy,
-            budget=facts.budget,
+            seed=context.seed,
+            strategy=context.strategy,
+            budget=context.budget,
             candidate_limit=None,
             state=DONE,
-            reason=result.ended[:_REASON],
+            reason=result.ended[:_MAX_REASON],
             note="",
-            started_at=facts.started.isoformat(),
+            started_at=context.started.isoformat(),
             finished_at=finished.isoformat(),
-            devices=(facts.device,),
-            compilers=(facts.compiler, *facts.others.values()),
+            devices=(context.device,),
+            compilers=(context.compiler, *context.other_compilers.values()),
             tasks=tuple(
-                task_record(tuned.problem, tuned.seconds, _candidates(tuned, facts))
-                for tuned in problems
+                task_record(
+                    problem_result.problem,
+                    problem_result.seconds,
+                    _candidates(problem_result, context),
+                )
+                for problem_result in problems
             ),
         )
         for problems in by_sizes.values()
     )
-    used = {record.kernel for run in runs for task in run.tasks for record in task.candidates}
+    used_kernels = {
+        record.kernel for run in runs for task in run.tasks for record in task.candidates
+    }
     kernels = {
         caller.name: kernel_text(caller.kernel)
-        for tuned in result.problems
-        for caller in tuned.problem.callers
-        if caller.name in used
+        for problem_result in result.problems
+        for caller in problem_result.problem.callers
+        if caller.name in used_kernels
     }
     return Results(dict(sorted(kernels.items())), runs)
 
@@ -155,14 +168,16 @@ def task_record(
     )
 
 
-def _candidates(tuned: ProblemResult, facts: RunContext) -> Iterator[CandidateRecord]:
+def _candidates(problem_result: ProblemResult, context: RunContext) -> Iterator[CandidateRecord]:
     """Yield each kernel once: of configurations that render alike, the selected entry, else the
     first. Entries that the rules rejected come last, as in the ledger."""
-    callers = {caller.name: caller for caller in reversed(tuned.problem.callers)}
-    selected = tuned.chosen.kernel if tuned.chosen is not None else ""
-    base = tuned.problem.callers[0].kernel.source_file  # the default is in the base language
+    callers = {caller.name: caller for caller in reversed(problem_result.problem.callers)}
+    selected = problem_result.chosen.kernel if problem_result.chosen is not None else ""
+    base_source_file = problem_result.problem.callers[
+        0
+    ].kernel.source_file  # the default is in the base language
     seen: set[str] = set()
-    for position, entry in enumerate(tuned.entries):
+    for position, entry in enumerate(problem_result.entries):
         is_selected = entry.state is CandidateState.CHOSEN
         duplicate = entry.kernel == selected and not is_selected
         if entry.kernel and (entry.kernel in seen or duplicate):
@@ -173,8 +188,8 @@ def _candidates(tuned: ProblemResult, facts: RunContext) -> Iterator[CandidateRe
             state=CANCELLED if entry.state is CandidateState.UNTRIED else REJECTED,
             config=dict(entry.config),
             stage=entry.stage,
-            reason=entry.reason[:_REASON],
-            detail=entry.detail[:_DETAIL],
+            reason=entry.reason[:_MAX_REASON],
+            detail=entry.detail[:_MAX_DETAIL],
             chosen=is_selected,
             tied=entry.tied,
             at_s=round(entry.at_s, 6) if entry.order else None,
@@ -187,12 +202,15 @@ def _candidates(tuned: ProblemResult, facts: RunContext) -> Iterator[CandidateRe
         )
         caller = callers.get(entry.kernel)
         # Without a compiler a candidate has no build, and its entry no kernel.
-        if caller is not None and caller.kernel.source_file not in (base, *facts.others):
+        if caller is not None and caller.kernel.source_file not in (
+            base_source_file,
+            *context.other_compilers,
+        ):
             caller = None
         if caller is None or record.state == CANCELLED:
             yield replace(record, reason=record.reason or _BUDGET_SPENT)
             continue
-        compiler = facts.compiled_by(caller.kernel.source_file)
+        compiler = context.compiled_by(caller.kernel.source_file)
         yield replace(
             record,
             state=REJECTED if entry.measurement is None else DONE,

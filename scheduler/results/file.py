@@ -26,7 +26,7 @@ _OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
 
 
 def to_json(results: Results) -> dict[str, Any]:
-    """Return the file's content. ``digest`` covers all the rest and detects damage."""
+    """Return the file's content. ``digest`` covers the rest of the content and detects damage."""
     body = {"kind": KIND, "schema": SCHEMA, **_codec().unstructure(results)}
     return {**body, "digest": digest_of(body)}
 
@@ -60,7 +60,7 @@ def write(path: Path, results: Results) -> None:
 
 
 def read(path: Path) -> Results:
-    """Read a file. Raises ``UserError`` if it is no file of results, is damaged, or is too
+    """Read a file. Raises ``UserError`` if it is not a results file, is damaged, or is too
     large."""
     try:
         with _OPENERS.get(path.suffix, open)(path, "rb") as file:
@@ -71,7 +71,7 @@ def read(path: Path) -> Results:
     if len(data) > MAX_BYTES:
         raise UserError(f"{path.name}: more than {MAX_BYTES >> 20} MiB")
     try:
-        content = json.loads(data, parse_constant=_no_number)
+        content = json.loads(data, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path.name} is not valid JSON: {error}") from None
     return from_json(content, path.name)
@@ -88,7 +88,7 @@ def digest_of(body: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _no_number(text: str) -> float:
+def _reject_constant(text: str) -> float:
     raise ValueError(f"{text} is not a number")
 
 

@@ -13,7 +13,7 @@ from scheduler.results.model import Origin
 from scheduler.version import kiln_version
 
 _CHECKOUT = Path(__file__).parents[2]
-_SECONDS = 10
+_TIMEOUT_S = 10
 
 
 def origin_now(commit: str = "") -> Origin:
@@ -34,7 +34,7 @@ def kiln_commit() -> str:
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     with suppress(OSError, subprocess.SubprocessError):
         answer = subprocess.run(
-            command, cwd=_CHECKOUT, capture_output=True, text=True, timeout=_SECONDS, check=True
+            command, cwd=_CHECKOUT, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
         )
         return answer.stdout.strip()[:64]
     return ""

@@ -19,14 +19,14 @@ from py_landlock.prctl import set_no_new_privs
 
 from scheduler.sandbox import landlock, privileges, seccomp
 from scheduler.sandbox.model import Limits, Sandbox
-from scheduler.sandbox.status import FILES, NETWORK, in_force
+from scheduler.sandbox.status import FILES, NETWORK, sandbox_status
 
 
 def start(command: Sequence[str], sandbox: Sandbox, **options: Any) -> subprocess.Popen[bytes]:
     """Start the command in the sandbox and return its ``Popen``; ``options`` are Popen's.
 
-    Parts that this machine does not support are left out (see ``in_force``). Raises ``OSError`` if
-    the program cannot be started or a supported part cannot be applied.
+    Parts that this machine does not support are left out (see ``sandbox_status``). Raises
+    ``OSError`` if the program cannot be started or a supported part cannot be applied.
     """
     started: Future[subprocess.Popen[bytes]] = Future()
 
@@ -35,13 +35,13 @@ def start(command: Sequence[str], sandbox: Sandbox, **options: Any) -> subproces
             _restrict(sandbox)
             process = subprocess.Popen(command, **options)
             with suppress(ProcessLookupError):  # it has already ended
-                for kind, both in _limits(sandbox.limits):
-                    resource.prlimit(process.pid, kind, both)
+                for resource_number, soft_and_hard in _resource_limits(sandbox.limits):
+                    resource.prlimit(process.pid, resource_number, soft_and_hard)
             started.set_result(process)
         except BaseException as error:  # noqa: BLE001 -- raised again on the caller's thread
             started.set_exception(error)
 
-    in_force()  # determined here, on a thread that is not yet restricted
+    sandbox_status()  # determined here, on a thread that is not yet restricted
     thread = Thread(target=restrict_and_start, name="sandbox")
     thread.start()
     thread.join()
@@ -53,27 +53,27 @@ def enter(sandbox: Sandbox) -> None:
 
     Raises ``OSError`` if a supported part cannot be applied.
     """
-    for kind, both in _limits(sandbox.limits):
-        resource.setrlimit(kind, both)
+    for resource_number, soft_and_hard in _resource_limits(sandbox.limits):
+        resource.setrlimit(resource_number, soft_and_hard)
     _restrict(sandbox)
-    if in_force().has(NETWORK) and not sandbox.processes:
+    if sandbox_status().has(NETWORK) and not sandbox.processes:
         seccomp.forbid_new_processes()
 
 
 def _restrict(sandbox: Sandbox) -> None:
-    offered = in_force()
+    status = sandbox_status()
     set_no_new_privs()  # both require it; it also keeps setuid programs from gaining rights
-    if offered.has(NETWORK):
+    if status.has(NETWORK):
         seccomp.restrict(packet_sockets=sandbox.packet_sockets)
-    if offered.has(FILES) or (landlock.is_available() and not sandbox.processes):
+    if status.has(FILES) or (landlock.is_available() and not sandbox.processes):
         landlock.restrict(sandbox)
     if privileges.is_root():
         privileges.drop_capabilities()
 
 
-def _limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
+def _resource_limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
     """Return soft and hard limits by resource number, none above this process's own limits."""
-    numbers = {
+    values = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: limits.open_files,
@@ -82,13 +82,13 @@ def _limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
         resource.RLIMIT_CPU: limits.cpu_seconds,
     }
     result = []
-    for kind, value in numbers.items():
+    for resource_number, value in values.items():
         if value is None:
             continue
         # At the soft limit a process gets SIGXCPU; it is killed at the hard limit.
-        soft, hard = value, value + (5 if kind == resource.RLIMIT_CPU else 0)
-        own_hard = resource.getrlimit(kind)[1]
-        if own_hard != resource.RLIM_INFINITY:
-            soft, hard = min(soft, own_hard), min(hard, own_hard)
-        result.append((kind, (soft, hard)))
+        soft, hard = value, value + (5 if resource_number == resource.RLIMIT_CPU else 0)
+        process_hard = resource.getrlimit(resource_number)[1]
+        if process_hard != resource.RLIM_INFINITY:
+            soft, hard = min(soft, process_hard), min(hard, process_hard)
+        result.append((resource_number, (soft, hard)))
     return result

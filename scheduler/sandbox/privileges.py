@@ -14,10 +14,10 @@ def drop_capabilities() -> None:
     """Drop all capabilities of the calling thread. A root thread is then an ordinary user who owns
     root's files. Needs no_new_privs, so that no program restores them. Raises ``OSError``."""
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
-    none = (ctypes.c_uint32 * _WORDS)()
-    if ctypes.CDLL(None, use_errno=True).capset(header, none) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"capabilities cannot be given up: {os.strerror(number)}")
+    no_capabilities = (ctypes.c_uint32 * _WORDS)()
+    if ctypes.CDLL(None, use_errno=True).capset(header, no_capabilities) != 0:
+        error_number = ctypes.get_errno()
+        raise OSError(error_number, f"capabilities cannot be given up: {os.strerror(error_number)}")
 
 
 def is_root() -> bool:

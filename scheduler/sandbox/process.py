@@ -20,7 +20,7 @@ GIB = 1 << 30
 _EXTERNAL_SIGNALS = frozenset(
     {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 )
-#: Of a crash, and of an error.
+#: Output of a compiler that crashed or reported an error.
 _CRASH_OUTPUT = re.compile(rb"Stack dump|LLVM ERROR|[Aa]ssert|PLEASE submit|panic|error:")
 
 
@@ -96,7 +96,7 @@ def run(
     cancellation: Cancellation | None = None,
     policy: sandbox.Sandbox = sandbox.Sandbox(),
 ) -> CompletedProcess:
-    """Run a command in a process group of its own, stdout and stderr together, in a sandbox: it may
+    """Run a command in a new process group, stdout and stderr together, in a sandbox: it may
     use the files of ``policy`` and has no network.
 
     Raises ``Cancelled``; a process that exceeds its limits, or is ended by a signal, has a
@@ -107,10 +107,10 @@ def run(
         raise Cancelled
     # Limits that hold even if no process is left to enforce them.
     cpu_seconds = math.ceil(limits.seconds * (os.cpu_count() or 1))
-    own_limits = sandbox.Limits(memory_bytes=limits.memory_bytes, cpu_seconds=cpu_seconds)
+    process_limits = sandbox.Limits(memory_bytes=limits.memory_bytes, cpu_seconds=cpu_seconds)
     process = sandbox.start(
         command,
-        replace(policy, processes=True, limits=own_limits),
+        replace(policy, processes=True, limits=process_limits),
         cwd=cwd,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
@@ -136,16 +136,16 @@ def run(
     )
 
 
-def _was_interrupted(code: int, output: bytes) -> bool:
+def _was_interrupted(returncode: int, output: bytes) -> bool:
     """Whether the program was ended from outside.
 
     SIGBUS: a linker writes through a mapping and the disk is full. SIGABRT without output: zig
-    aborts this way when the compiler or linker that it started was killed; a crash of its own
+    aborts this way when the compiler or linker that it started was killed; a crash of zig
     prints more.
     """
-    if code == -signal.SIGABRT:
+    if returncode == -signal.SIGABRT:
         return _CRASH_OUTPUT.search(output) is None
-    return was_killed_externally(code) or code == -signal.SIGBUS
+    return was_killed_externally(returncode) or returncode == -signal.SIGBUS
 
 
 def was_killed_externally(returncode: int) -> bool:

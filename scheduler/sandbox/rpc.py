@@ -44,7 +44,9 @@ _ENV_PREFIXES = (
 )
 _ENV_NAMES = frozenset({"LANG", "PATH", "PYTHONHASHSEED", "PYTHONPATH", "TZ"})
 # A thread that exists before the sandbox is entered stays outside it.
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_SINGLE_THREAD_ENV = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+)
 _CHUNK_BYTES = 1 << 16
 _EXIT_SECONDS = 10.0  # for a child that has closed its output, where a request has no time limit
 
@@ -76,8 +78,8 @@ class ChildExitedError(ChildError):
     """The child ended without an answer."""
 
     def __init__(self, status: int) -> None:
-        ended = f"was killed by {signal_name(status)}"
-        super().__init__(ended if status < 0 else f"exited with status {status}")
+        killed_message = f"was killed by {signal_name(status)}"
+        super().__init__(killed_message if status < 0 else f"exited with status {status}")
         self.status = status
 
 
@@ -110,7 +112,7 @@ class Child:
             if name.startswith(_ENV_PREFIXES) or name in _ENV_NAMES
         }
         environment |= {
-            **_ONE_THREAD,
+            **_SINGLE_THREAD_ENV,
             "HOME": str(folder),
             "TMPDIR": str(folder),
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),

@@ -1,7 +1,7 @@
 """System calls: seccomp filters on the calling thread, inherited by everything that it starts.
 
-A denied call fails with EPERM, as on a kernel that does not permit it to this user. Calls with
-another numbering than this machine's own (32-bit ones) end the process.
+A denied call fails with EPERM, as on a kernel that does not permit it to this user. Calls of
+another ABI than this machine's (32-bit calls) end the process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 # Network calls, and the calls that bypass a filter on them.
-_NETWORK = ("socketpair", "io_uring_setup", "io_uring_enter", "io_uring_register")
+_NETWORK_CALLS = ("socketpair", "io_uring_setup", "io_uring_enter", "io_uring_register")
 # Socket types (linux/net.h) except SOCK_SEQPACKET; flags are in the bits above them.
 _SOCKET_KINDS, _KIND_BITS = (0, 1, 2, 3, 4, *range(6, 16)), 0xF
 _AF_UNIX = 1
@@ -24,7 +24,7 @@ _PROCESS_CALLS = (
     *("migrate_pages", "move_pages", "shmget", "shmat", "msgget", "semget", "mq_open"),
 )
 # Machine calls that an unprivileged process does not need and that have had kernel vulnerabilities.
-_MACHINE = (
+_MACHINE_CALLS = (
     *("mount", "umount2", "move_mount", "fsopen", "open_tree", "mount_setattr", "pivot_root"),
     *("unshare", "setns", "chroot", "bpf", "perf_event_open", "userfaultfd", "personality"),
     *("keyctl", "add_key", "request_key", "swapon", "swapoff", "reboot", "quotactl", "acct"),
@@ -34,10 +34,10 @@ _MACHINE = (
 )
 # After the start: no new program or process, and no escape from the parent's control.
 _SPAWN_CALLS = ("execve", "execveat", "fork", "vfork", "setsid", "setpgid")
-_SIGNALS = ("kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
-_STEERING = ("sched_setscheduler", "sched_setparam", "sched_setattr")
+_SIGNAL_CALLS = ("kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
+_SCHEDULER_CALLS = ("sched_setscheduler", "sched_setparam", "sched_setattr")
 # Owner, permissions, timestamps and extended attributes of files: Landlock does not check them.
-_PROPERTIES = (
+_FILE_ATTRIBUTE_CALLS = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
     *("utime", "utimes", "utimensat", "futimesat", "setxattr", "lsetxattr", "fsetxattr"),
     *("setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
@@ -45,7 +45,7 @@ _PROPERTIES = (
 _CLONE_THREAD = 0x00010000  # linux/sched.h
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-_UNKNOWN = -1  # seccomp.h: __NR_SCMP_ERROR
+_UNKNOWN_CALL = -1  # seccomp.h: __NR_SCMP_ERROR
 
 _load_lock = threading.Lock()
 
@@ -76,7 +76,7 @@ def forbid_new_processes() -> None:
     processes may still end it, and it still dies with its parent as arranged before."""
     seccomp = library()
     rules = seccomp.SyscallFilter(seccomp.ALLOW)
-    for name in (*_SPAWN_CALLS, *_SIGNALS, *_STEERING, *_PROPERTIES):
+    for name in (*_SPAWN_CALLS, *_SIGNAL_CALLS, *_SCHEDULER_CALLS, *_FILE_ATTRIBUTE_CALLS):
         _deny(rules, name)
     # A process may read and lower its own limits, but not those of others.
     _deny(rules, "prlimit64", seccomp.Arg(0, seccomp.NE, 0))
@@ -99,7 +99,7 @@ def _base_filter(packet_sockets: bool) -> Any:
             _deny(rules, "socket", seccomp.Arg(1, seccomp.MASKED_EQ, _KIND_BITS, kind))
     else:
         _deny(rules, "socket")
-    for name in (*_NETWORK, *_PROCESS_CALLS, *_MACHINE):
+    for name in (*_NETWORK_CALLS, *_PROCESS_CALLS, *_MACHINE_CALLS):
         _deny(rules, name)
     return rules
 
@@ -108,5 +108,5 @@ def _deny(rules: Any, name: str, *args: Any, error: int = errno.EPERM) -> None:
     """Deny a call. A call that this libseccomp does not know is too new to be filtered."""
     seccomp = library()
     number = seccomp.resolve_syscall(seccomp.Arch.NATIVE, name)
-    if number != _UNKNOWN:
+    if number != _UNKNOWN_CALL:
         rules.add_rule(seccomp.ERRNO(error), number, *args)

@@ -41,7 +41,7 @@ class Status:
 
 
 @cache
-def in_force() -> Status:
+def sandbox_status() -> Status:
     """Return the protections of compilers, measured kernels and file readers that start here."""
     limits = Protection(LIMITS, True, "memory, time, file size, open files; no core files")
     # Child processes run as the user who starts them: only root could change the user.
@@ -49,17 +49,17 @@ def in_force() -> Status:
     if privileges.is_root():
         note = "children run as root without capabilities: run Kiln as an ordinary user"
     user = Protection(USER, False, note, needed=False)
-    return Status((_files(), _network(), _signals(), limits, user))
+    return Status((_files_protection(), _network_protection(), _signals_protection(), limits, user))
 
 
 def require() -> None:
     """Raise ``UserError`` naming the parts of the sandbox that this machine does not support."""
-    if missing := in_force().missing:
+    if missing := sandbox_status().missing:
         why = "; ".join(f"{part.name}: {part.note}" for part in missing)
         raise UserError(f"the sandbox is required, but incomplete on this machine ({why})")
 
 
-def _files() -> Protection:
+def _files_protection() -> Protection:
     try:
         version = landlock.version()
     except OSError as error:
@@ -76,7 +76,7 @@ def _files() -> Protection:
     return Protection(FILES, True, note)
 
 
-def _network() -> Protection:
+def _network_protection() -> Protection:
     if not sys.platform.startswith("linux"):
         return Protection(NETWORK, False, "sockets are blocked only on Linux")
     try:
@@ -86,13 +86,13 @@ def _network() -> Protection:
     return Protection(NETWORK, True, "no sockets (seccomp)")
 
 
-def _signals() -> Protection:
+def _signals_protection() -> Protection:
     try:
         if landlock.version() >= landlock.SIGNALS_SINCE:
             return Protection(SIGNALS, True, "cannot be read or signalled; kernels start none")
     except OSError:
         pass
-    if _network().in_force:
+    if _network_protection().in_force:
         note = "cannot be read; kernels signal and start none; compilers can signal them"
         return Protection(SIGNALS, True, note)
     return Protection(SIGNALS, False, "processes of this user can be killed and read")

@@ -126,14 +126,14 @@ def find(name: str) -> Target:
 
 def targets_of(backend: Backend) -> tuple[Target, ...]:
     """Return the targets of a backend."""
-    found: tuple[Target, ...] = load_part(backend.targets)
-    return found
+    targets: tuple[Target, ...] = load_part(backend.targets)
+    return targets
 
 
 def emulation_of(target: Target) -> Target | None:
     """Return the emulation that runs a GPU's sources on this machine's cores, or None."""
-    every = (one for backend in backends() for one in targets_of(backend))
-    return next((one for one in every if one.emulates == target.name), None)
+    candidates = (candidate for backend in backends() for candidate in targets_of(backend))
+    return next((candidate for candidate in candidates if candidate.emulates == target.name), None)
 
 
 def boards(target: str) -> tuple[Board, ...]:
@@ -141,30 +141,39 @@ def boards(target: str) -> tuple[Board, ...]:
     backend = backend_of(find(target))
     if not backend.boards:
         return ()
-    known: tuple[Board, ...] = load_part(backend.boards)
-    return tuple(board for board in known if board.target == target)
+    all_boards: tuple[Board, ...] = load_part(backend.boards)
+    return tuple(board for board in all_boards if board.target == target)
 
 
 def board_of(target: str, device_name: str) -> Board | None:
-    """Return the board for a device's own name; None if the table does not have it. Another edition
-    of a board in the table is a different board (a 3090 Ti is no 3090)."""
-    return next((b for b in boards(target) if _is_called(b.name.split(" (")[0], device_name)), None)
+    """Return the board for the name that a device reports; None if the table does not have it.
+
+    Another edition of a board in the table is a different board (a 3090 Ti is not a 3090).
+    """
+    return next(
+        (
+            board
+            for board in boards(target)
+            if _is_board_name(board.name.split(" (")[0], device_name)
+        ),
+        None,
+    )
 
 
-def _is_called(board: str, device_name: str) -> bool:
-    whole = rf"(?<!\w){re.escape(board)}(?!\w)(?! (?:{_EDITIONS})\b)"
-    return re.search(whole, device_name) is not None
+def _is_board_name(board: str, device_name: str) -> bool:
+    pattern = rf"(?<!\w){re.escape(board)}(?!\w)(?! (?:{_EDITIONS})\b)"
+    return re.search(pattern, device_name) is not None
 
 
 @lru_cache(maxsize=1)
 def _load_installed(path: tuple[str, ...]) -> tuple[Backend, ...]:  # noqa: ARG001 - what it depends on
     """Load the backends of installed packages, by name. ``UserError`` if one cannot be loaded."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - of no use where none is looked for
+    from importlib.metadata import entry_points  # noqa: PLC0415 - not needed for built-in names
 
-    found = []
+    installed = []
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: entry.name):
         backend = load_part(entry.value)
         if not isinstance(backend, Backend):
             raise UserError(f"the entry point {entry.name} ({entry.value}) is not a backend")
-        found.append(backend)
-    return tuple(found)
+        installed.append(backend)
+    return tuple(installed)

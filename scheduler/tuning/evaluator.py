@@ -149,7 +149,9 @@ class BenchEvaluator:
             folder = Path(self._folder.name) / str(len(self._cases))
             folder.mkdir()
             rng = np.random.default_rng(self._seed)
-            case = make_case(problem.node, self._lowered, bindings, rng, moved=rounding_sensitive)
+            case = make_case(
+                problem.node, self._lowered, bindings, rng, with_roundings=rounding_sensitive
+            )
             case.save(folder)
             self._cases[key] = folder
         return self._cases[key]

@@ -127,7 +127,7 @@ class MeasuringTimer:
         state.trials_s.append(self._meter.seconds - start)
         if isinstance(samples, Samples):
             state.screened[index] = samples
-            tuner.note(state, index, samples.median_ns if samples.kept else None)
+            tuner.note(state, index, samples.median_ns if samples.valid_ns else None)
         elif samples.stage is Stage.TIMEOUT and self._meter.left_s <= 0:
             state.close("the budget ended during its measurement")
         else:
@@ -190,7 +190,7 @@ class MeasuringTimer:
 
         def stop(key: str) -> bool:
             samples = state.screened[index_of[key]]
-            next_s = samples.median_ns * samples.batch / 1e9 if samples.kept else 0.0
+            next_s = samples.median_ns * samples.batch / 1e9 if samples.valid_ns else 0.0
             return tuner.cancellation.cancelled or self._meter.seconds + next_s > until_s
 
         # Screening ran while compilers did: its times only select the finalists.
@@ -202,7 +202,7 @@ class MeasuringTimer:
         tuner.stop_if_cancelled()
         for key, rejected in halved.rejected.items():
             state.rejected[index_of[key]] = rejected
-        if all(samples.kept for samples in halved.samples.values()):
+        if all(samples.valid_ns for samples in halved.samples.values()):
             state.finals = {index_of[key]: samples for key, samples in halved.samples.items()}
 
     def confirm_winner(self, tuner: Tuner, state: ProblemState) -> None:

@@ -141,7 +141,7 @@ class ProblemState:
     @property
     def best_ns(self) -> float | None:
         """The fastest median, or modelled time, so far."""
-        measured = [samples.median_ns for samples in self.screened.values() if samples.kept]
+        measured = [samples.median_ns for samples in self.screened.values() if samples.valid_ns]
         return min(
             [*measured, *(time.time_ns.mid for time in self.modelled.values())], default=None
         )

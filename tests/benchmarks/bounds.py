@@ -170,7 +170,7 @@ def _checked(
     *,
     moved: bool,
 ) -> Check:
-    case = make_case(node, lowered, bindings, np.random.default_rng(seed), moved=moved)
+    case = make_case(node, lowered, bindings, np.random.default_rng(seed), with_roundings=moved)
     device = opened("cpu", _CPU)
     try:
         return run_candidate(device, case, candidate).check(case)

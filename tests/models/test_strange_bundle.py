@@ -93,7 +93,7 @@ def test_at_a_terminal_one_is_asked(
 
 @pytest.mark.full
 @pytest.mark.skipif(
-    bool(sandbox.in_force().missing), reason="this machine lacks parts of the fence"
+    bool(sandbox.sandbox_status().missing), reason="this machine lacks parts of the fence"
 )
 def test_what_somebody_trusts_is_still_fenced(
     bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], cache: CodeCache

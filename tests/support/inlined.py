@@ -6,7 +6,7 @@ import hashlib
 
 from codegen_app.kernels.models import Build
 from codegen_app.platform import artifacts
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 
 HEADER, LINE, CALL = "common/kiln/mma.h", 32, 10
 
@@ -16,7 +16,7 @@ def inlined(build: Build) -> Build:
     ``CALL`` of the source."""
     assert build.listing is not None
     folder, _, name = HEADER.rpartition("/")
-    md5 = hashlib.md5((HEADERS / HEADER).read_bytes(), usedforsecurity=False).hexdigest()
+    md5 = hashlib.md5((HEADER_ROOT / HEADER).read_bytes(), usedforsecurity=False).hexdigest()
     added = (
         f'\t.file\t9 "include/{folder}" "{name}" md5 0x{md5}\n'
         f"\t.loc\t9 {LINE} 10 ; include/{HEADER}:{LINE}:10 @[ source.hip:{CALL}:20 ]\n"

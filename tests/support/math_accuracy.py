@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
 
 Array = np.ndarray[Any, Any]
@@ -22,7 +22,7 @@ Evaluate = Callable[[str, Array, Array], Array]
 
 def _stated() -> dict[str, float]:
     """The errors in units in the last place that the header's first comment states."""
-    comment = (HEADERS / "common" / "kiln" / "math.h").read_text().split("#pragma once")[0]
+    comment = (HEADER_ROOT / "common" / "kiln" / "math.h").read_text().split("#pragma once")[0]
     bounds = {}
     for names, bound in re.findall(r"((?:[a-z][a-z0-9_]* )+)(exact|\d+(?:\.\d)?)(?=\s)", comment):
         for name in names.split():

@@ -21,9 +21,9 @@ PROGRAMS = (Path("/bin"), Path("/usr/bin"), *SYSTEM_LIBRARIES)
 @pytest.fixture
 def asked_anew() -> Iterator[None]:
     """What holds here is found out once; these tests change it."""
-    sandbox.in_force.cache_clear()
+    sandbox.sandbox_status.cache_clear()
     yield
-    sandbox.in_force.cache_clear()
+    sandbox.sandbox_status.cache_clear()
 
 
 def no_landlock() -> int:
@@ -47,7 +47,7 @@ def test_what_is_missing_is_said_and_the_work_goes_on(
 ) -> None:
     monkeypatch.setattr(landlock, "version", no_landlock)
     monkeypatch.setattr(seccomp, "library", no_library)
-    statement = sandbox.in_force()
+    statement = sandbox.sandbox_status()
     assert [part.name for part in statement.missing] == [FILES, NETWORK, SIGNALS]
     assert "disabled at boot" in statement.missing[0].note
     assert "libseccomp" in statement.missing[1].note
@@ -73,11 +73,11 @@ def test_an_old_landlock_holds_for_all_but_compilers(
     asked_anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(landlock, "version", lambda: 1)
-    (missing,) = sandbox.in_force().missing
+    (missing,) = sandbox.sandbox_status().missing
     assert missing.name == FILES
     assert "compilers can read and write all files of this user" in missing.note
     monkeypatch.setattr(landlock, "version", lambda: 2)
-    assert sandbox.in_force.__wrapped__().has(FILES)
+    assert sandbox.sandbox_status.__wrapped__().has(FILES)
 
 
 def test_the_folder_that_may_be_written_is_the_only_one(tmp_path: Path) -> None:

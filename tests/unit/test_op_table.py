@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 from scheduler.ir.ops import NoKernel, Op, op, parse_signature
 from scheduler.ir.pointwise import FUNCTIONS, Domain, PointwiseFunction, Result
 from scheduler.lowering.ops import ROWS
@@ -21,7 +21,7 @@ from scheduler.lowering.rule_arguments import WITHOUT_EFFECT
 
 SCHEDULER = Path(__file__).parents[2] / "scheduler"
 HEADER_TEXT = "".join(
-    path.read_text() for path in sorted((HEADERS / "common" / "kiln").glob("*.h"))
+    path.read_text() for path in sorted((HEADER_ROOT / "common" / "kiln").glob("*.h"))
 )
 
 

@@ -49,10 +49,10 @@ def test_what_is_read_apart_is_what_is_read_here() -> None:
 
 @pytest.mark.full
 def test_a_graph_that_can_be_prepared_passes_and_one_that_cannot_says_why(tmp_path: Path) -> None:
-    untrusted.try_out(SAMPLE, ["gfx942", "cpu"], Limits())
+    untrusted.dry_run(SAMPLE, ["gfx942", "cpu"], Limits())
     (tmp_path / "m.pt2").write_bytes(b"nothing")
     with pytest.raises(UserError, match=r"m.pt2: not a torch.export file"):
-        untrusted.try_out(tmp_path / "m.pt2", ["cpu"], Limits())
+        untrusted.dry_run(tmp_path / "m.pt2", ["cpu"], Limits())
 
 
 def test_a_file_that_takes_too_long_is_turned_down(
@@ -122,4 +122,4 @@ def test_cancelling_ends_the_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     cancellation = Cancellation()
     threading.Timer(0.3, cancellation.cancel).start()
     with pytest.raises(Cancelled):
-        untrusted.try_out(SAMPLE, ["cpu"], Limits(seconds=3600), cancellation)
+        untrusted.dry_run(SAMPLE, ["cpu"], Limits(seconds=3600), cancellation)

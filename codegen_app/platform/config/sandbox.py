@@ -14,9 +14,9 @@ def uploads_disabled_reason(choice: str) -> str:
 
     With ``OPTIONAL`` the operator has accepted the risk of a missing part of the sandbox.
     """
-    from scheduler.sandbox import in_force  # noqa: PLC0415 -- it takes a while
+    from scheduler.sandbox import sandbox_status  # noqa: PLC0415 -- it takes a while
 
-    missing = in_force().missing
+    missing = sandbox_status().missing
     if choice == OPTIONAL or not missing:
         return ""
     why = "; ".join(f"{part.name}: {part.note}" for part in missing)

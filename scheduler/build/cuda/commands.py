@@ -29,7 +29,7 @@ _NO_CUDA = (
 )
 # HIP's setting. CUDA's default fuses multiplies and adds even where a function forbids it, and
 # NVIDIA's assembler fuses whatever is not marked as separately rounded.
-_FUSED = ("-ffp-contract=fast-honor-pragmas",)
+_FP_CONTRACT = ("-ffp-contract=fast-honor-pragmas",)
 
 
 def ptx(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def ptx(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ..
     gpu = nvidia_hardware(target)
     version = f"+ptx{gpu.ptx_version}"
     return (
-        *_cuda(target, toolchain),
+        *_cuda_compiler(target, toolchain),
         *("--cuda-device-only", f"--cuda-gpu-arch={gpu.processor}"),
         *("-Xclang", "-target-feature", "-Xclang", version),
         *flags.host,
@@ -60,7 +60,7 @@ def sass(toolchain: CudaToolchain) -> tuple[str, ...]:
 def host(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ...]:
     """Compile the exported function and the launches, with the device code embedded."""
     return (
-        *_cuda(target, toolchain),
+        *_cuda_compiler(target, toolchain),
         "--cuda-host-only",
         *flags.host,
         *("-fPIC", "-fvisibility=hidden"),
@@ -75,12 +75,12 @@ def library(toolchain: CudaToolchain) -> tuple[str, ...]:
     return (*toolchain.linker, "-shared", "-Bsymbolic", HOST_OBJECT, "-o", LIBRARY)
 
 
-def _cuda(target: Target, toolchain: CudaToolchain) -> tuple[str, ...]:
+def _cuda_compiler(target: Target, toolchain: CudaToolchain) -> tuple[str, ...]:
     builtin = ("-Xclang", "-internal-isystem", "-Xclang", "builtin")
     return (
         *(*toolchain.clang, "-x", "cuda", f"--target={host_machine()}-unknown-linux-gnu"),
         *(*_LANGUAGE, *_NO_CUDA, *(builtin if toolchain.builtin_headers else ())),
         *(*includes(HEADERS), f"-DKILN_WAVE_SIZE={target.wavefront}"),
-        *_FUSED,
+        *_FP_CONTRACT,
         f"-D__{nvidia_hardware(target).processor}__=1",
     )

@@ -23,13 +23,13 @@ def attribute_to_callers(ptx: str, source_file: str) -> str:
         return ptx
     call = re.compile(rf"@\[ {re.escape(source_file)}:(\d+):(\d+)")
 
-    def moved(match: re.Match[str]) -> str:
-        site = call.search(match[5])
-        if match[2] == source_number or site is None:
+    def with_call_site(match: re.Match[str]) -> str:
+        call_site = call.search(match[5])
+        if match[2] == source_number or call_site is None:
             return match[0]
-        return f"{match[1]}{source_number} {site[1]} {site[2]}{match[5]}"
+        return f"{match[1]}{source_number} {call_site[1]} {call_site[2]}{match[5]}"
 
-    return _LOC.sub(moved, ptx)
+    return _LOC.sub(with_call_site, ptx)
 
 
 def compact_listing(sass: str) -> str:

@@ -66,15 +66,15 @@ class CudaRecipe(HipRecipe):
         symbol: str,  # noqa: ARG002 - the source names it
     ) -> tuple[Step, ...]:
         assert isinstance(toolchain, CudaToolchain)
-        assembled: tuple[Step, ...] = ()
+        assembly_steps: tuple[Step, ...] = ()
         if toolchain.ptxas:
-            assembled = (
+            assembly_steps = (
                 Step(commands.cubin(target, toolchain), _rewrite_lines, commands.USAGE),
                 Step(commands.sass(toolchain), output=commands.LISTING),
             )
         return (
             Step(commands.ptx(target, toolchain, flags)),
-            *assembled,
+            *assembly_steps,
             Step(commands.host(target, toolchain, flags), before=_write_image),
             Step(commands.library(toolchain)),
         )
@@ -86,7 +86,7 @@ class CudaRecipe(HipRecipe):
         ptx = (directory / commands.PTX).read_text()
         sections = section_sizes((directory / commands.CUBIN).read_bytes())
         kernels = parse_resources(usage.read_text(), ptx, target, sections)
-        return {name: asdict(one) for name, one in kernels.items()}
+        return {name: asdict(kernel) for name, kernel in kernels.items()}
 
 
 def _rewrite_lines(directory: Path) -> None:

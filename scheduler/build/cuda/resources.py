@@ -53,11 +53,11 @@ def parse_resources(
     dynamic = dynamic_shared_bytes(ptx) if dynamic is None else dynamic
     resources = {}
     for match in _USAGE.finditer(usage):
-        name, rest = match["name"], match["rest"]
+        name, usage_details = match["name"], match["rest"]
         if name not in threads:
             continue  # a device function, not a kernel
-        shared = _SHARED.search(rest)
-        barriers = _BARRIERS.search(rest)
+        shared = _SHARED.search(usage_details)
+        barriers = _BARRIERS.search(usage_details)
         demand = Demand(
             registers=int(match["registers"]),
             shared_bytes=(int(shared[1]) if shared else 0) + dynamic.get(name, 0),

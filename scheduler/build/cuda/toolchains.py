@@ -29,8 +29,8 @@ class CudaToolchain(Toolchain):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        extra = (command[0] for command in (self.ptxas, self.nvdisasm) if command)
-        return (*super().programs, *extra)
+        nvidia_programs = (command[0] for command in (self.ptxas, self.nvdisasm) if command)
+        return (*super().programs, *nvidia_programs)
 
     def without_paths(self) -> CudaToolchain:
         relative = super().without_paths()

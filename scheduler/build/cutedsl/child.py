@@ -76,7 +76,7 @@ def main(name: str, arch: str, level: str) -> int:
 @contextmanager
 def _redirect_output(file: str) -> Iterator[None]:
     """Redirect this process's output, including that of compiled parts, to a file."""
-    saved = [os.dup(number) for number in (1, 2)]
+    duplicates = [os.dup(number) for number in (1, 2)]
     with Path(file).open("wb") as stream:
         for number in (1, 2):
             os.dup2(stream.fileno(), number)
@@ -85,8 +85,8 @@ def _redirect_output(file: str) -> Iterator[None]:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        for number, own in zip((1, 2), saved, strict=True):
-            os.dup2(own, number)
+        for number, duplicate in zip((1, 2), duplicates, strict=True):
+            os.dup2(duplicate, number)
 
 
 def _output() -> str:
@@ -151,44 +151,47 @@ def exported_function(name: str, module: types.ModuleType) -> str:
     arguments = read_constant(module, "ARGUMENTS")
     pointers = [arg for arg, kind, _ in arguments if kind == "ptr"]
     integers = [arg for arg, kind, _ in arguments if kind in ("i32", "i64")]
-    typed = [
+    c_parameters = [
         f"{'void*' if kind == 'ptr' else _C_SCALARS[kind]} {arg}" for arg, kind, _ in arguments
     ]
-    host = ", ".join([*typed, "void* workspace", "void* stream"])
-    parameters = ", ".join([*typed, "size_t* workspace_size, uint8_t* workspace, void* stream"])
+    host_parameters = ", ".join([*c_parameters, "void* workspace", "void* stream"])
+    parameters = ", ".join(
+        [*c_parameters, "size_t* workspace_size, uint8_t* workspace, void* stream"]
+    )
     sizes = ", ".join(f"int64_t {arg}" for arg in integers) or "void"
-    passed = ", ".join(integers)
+    size_arguments = ", ".join(integers)
 
     def function(title: str, expression: str) -> str:
         if not isinstance(expression, str) or not _EXPRESSION.fullmatch(expression):
             raise SourceError(f"{title} is {expression!r}, not an expression of the sizes")
         return f"static int64_t {title}({sizes}) {{ return {expression}; }}"
 
-    counts = read_constant(module, "ELEMENTS")
-    unknown = sorted(set(counts) ^ set(pointers))
-    if unknown:
-        raise SourceError(f"ELEMENTS and the pointers differ in {', '.join(unknown)}")
+    element_counts = read_constant(module, "ELEMENTS")
+    mismatched = sorted(set(element_counts) ^ set(pointers))
+    if mismatched:
+        raise SourceError(f"ELEMENTS and the pointers differ in {', '.join(mismatched)}")
     lines = [
         f"#include <{HEADER}>",
-        f"int kiln__mlir_ciface_host({host});",
+        f"int kiln__mlir_ciface_host({host_parameters});",
         function("workspace_bytes", read_constant(module, "WORKSPACE")),
         function("points", read_constant(module, "POINTS")),
-        *(function(f"elements_of_{arg}", counts[arg]) for arg in pointers),
+        *(function(f"elements_of_{arg}", element_counts[arg]) for arg in pointers),
         f"PT_EXPORT int {name}({parameters}) {{",
         "  if (workspace_size != NULL) {",
-        f"    *workspace_size = (size_t)workspace_bytes({passed});",
+        f"    *workspace_size = (size_t)workspace_bytes({size_arguments});",
         "    return 0;",
         "  }",
-        f"  if (points({passed}) == 0) return 0;",
+        f"  if (points({size_arguments}) == 0) return 0;",
     ]
     for arg in pointers:
         lines += [
-            f"  if ({arg} == NULL && elements_of_{arg}({passed}) > 0) return kInvalidValue;",
+            f"  if ({arg} == NULL && elements_of_{arg}({size_arguments}) > 0)"
+            " return kInvalidValue;",
             f"  if ((uintptr_t){arg} % {_POINTER_ALIGNMENT} != 0) return kInvalidValue;",
         ]
     call = ", ".join([*(arg for arg, _, _ in arguments), "workspace", "stream"])
     lines += [
-        f"  if (workspace == NULL && workspace_bytes({passed}) > 0) return kInvalidValue;",
+        f"  if (workspace == NULL && workspace_bytes({size_arguments}) > 0) return kInvalidValue;",
         f"  if ((uintptr_t)workspace % {_WORKSPACE_ALIGNMENT} != 0) return kInvalidValue;",
         "  int status = kiln_load();",
         f"  return status != 0 ? status : kiln__mlir_ciface_host({call});",
@@ -205,10 +208,10 @@ def shared_bytes(host: str) -> dict[str, int]:
         raise SourceError(f"{len(kernels)} launches have {len(values)} sizes of shared memory")
     sizes = {}
     for kernel, value in zip(kernels, values, strict=True):
-        constants = re.search(_CONSTANT.format(value), body, re.MULTILINE)
-        if constants is None:
+        constant = re.search(_CONSTANT.format(value), body, re.MULTILINE)
+        if constant is None:
             raise SourceError(f"the shared memory of {kernel} is not known before it is launched")
-        sizes[kernel] = int(constants[1])
+        sizes[kernel] = int(constant[1])
     return sizes
 
 
@@ -229,10 +232,10 @@ def format_error(error: BaseException) -> str:
     text = _COLOUR.sub("", str(error)).strip() or type(error).__name__
     if isinstance(error, SyntaxError) and Path(error.filename or "").name == SOURCE:
         line, text = error.lineno, error.msg
-    first, _, rest = text.partition("\n")
-    what = first if isinstance(error, SourceError) else f"{type(error).__name__}: {first}"
+    summary, _, details = text.partition("\n")
+    message = summary if isinstance(error, SourceError) else f"{type(error).__name__}: {summary}"
     location = f"{SOURCE}:{line or 1}:1: "
-    return f"{location}error: {what}\n{rest}".rstrip()
+    return f"{location}error: {message}\n{details}".rstrip()
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class CuteDSLRecipe(LibraryRecipe):
         dynamic = json.loads((directory / child.SHARED).read_text())
         sections = section_sizes((directory / child.CUBIN).read_bytes())
         kernels = parse_resources(usage, ptx, target, sections, dynamic)
-        return {name: asdict(one) for name, one in kernels.items()}
+        return {name: asdict(kernel) for name, kernel in kernels.items()}
 
 
 def _compact_listing(directory: Path) -> None:

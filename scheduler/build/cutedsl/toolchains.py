@@ -37,8 +37,8 @@ class CuteDSLToolchain(Toolchain):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        extra = (command[0] for command in (self.python, self.nvdisasm) if command)
-        return (*super().programs, *extra)
+        extra_programs = (command[0] for command in (self.python, self.nvdisasm) if command)
+        return (*super().programs, *extra_programs)
 
     @property
     def extra_read_paths(self) -> tuple[Path, ...]:

@@ -33,7 +33,7 @@ _GLIBC = "2.28"
 def listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
     """Compile device code to assembly: the displayed listing, and the input of the code object."""
     return (
-        *_hip(target, toolchain),
+        *_hip_compiler(target, toolchain),
         "--cuda-device-only",
         f"--offload-arch={amd_hardware(target).processor}",
         *flags.values,
@@ -57,9 +57,9 @@ def linked_code_object(toolchain: Toolchain) -> tuple[str, ...]:
 def host(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
     """Compile the exported function and the launches, with the offload bundle embedded."""
     return (
-        *_hip(target, toolchain),
+        *_hip_compiler(target, toolchain),
         "--cuda-host-only",
-        *_architecture(target),
+        *_architecture_macros(target),
         *flags.host,
         "-fPIC",
         "-fvisibility=hidden",
@@ -81,7 +81,7 @@ def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tup
         f"-ffile-prefix-map={Path(toolchain.host[0]).parent}=ziglang",
         *("-x", "c++", *_LANGUAGE, "-nostdinc++", "-fno-exceptions", "-fno-rtti"),
         *(*includes(EMULATION_HEADERS), f"-DKILN_WAVE_SIZE={target.wavefront}"),
-        *_architecture(target),
+        *_architecture_macros(target),
         # Round f16 arithmetic at every step, as the GPU does.
         *("-Xclang", "-ffloat16-excess-precision=none"),
         # An emulated thread's stack ends in a guard page, which a large frame must not skip.
@@ -124,7 +124,7 @@ def host_compiler(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
     )
 
 
-def _hip(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
+def _hip_compiler(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
     builtin = ("-Xclang", "-internal-isystem", "-Xclang", "builtin")
     return (
         *(*toolchain.clang, "-x", "hip", f"--target={host_machine()}-unknown-linux-gnu"),
@@ -133,6 +133,6 @@ def _hip(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
     )
 
 
-def _architecture(target: Target) -> tuple[str, ...]:
+def _architecture_macros(target: Target) -> tuple[str, ...]:
     """Return the device pass's architecture macros; with them the host pass sees the same text."""
     return tuple(f"-D{macro}=1" for macro in amd_hardware(target).macros)

@@ -13,14 +13,14 @@ from itertools import zip_longest
 from scheduler.build.rocm.occupancy import Demand, occupancy
 from scheduler.targets import Target
 
-_BLOCK = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
+_METADATA = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
 _FIELD = re.compile(r"^ {2}(?: {2}|- )\.(\w+):[ \t]*(.*?)\s*$", re.MULTILINE)
-_ITEM = re.compile(r"^ {2}- ", re.MULTILINE)
+_ENTRY_START = re.compile(r"^ {2}- ", re.MULTILINE)
 _BEGIN = re.compile(r"; -- Begin function (\S+)")
 _COMMENT = re.compile(r"^; (codeLenInByte = |Occupancy: )(\d+)", re.MULTILINE)
 
 # The metadata's names of what a kernel's entry counts.
-_KEYS = {
+_COUNT_KEYS = {
     "vgpr_count": "vgpr_count",
     "agpr_count": "agpr_count",
     "sgpr_count": "sgpr_count",
@@ -88,15 +88,15 @@ class Resources:
 
 def parse_kernels(listing: str) -> dict[str, KernelMetadata]:
     """Return the kernels of a listing by name, in order; none if it has no metadata (a CPU's)."""
-    block = _BLOCK.search(listing)
-    if not block:
+    metadata = _METADATA.search(listing)
+    if not metadata:
         return {}
     kernels = {}
-    for item in _ITEM.split(block[1].split("amdhsa.target:")[0])[1:]:
-        fields = {match[1]: match[2] for match in _FIELD.finditer("  - " + item)}
+    for entry_text in _ENTRY_START.split(metadata[1].split("amdhsa.target:")[0])[1:]:
+        fields = {match[1]: match[2] for match in _FIELD.finditer("  - " + entry_text)}
         name = fields.get("name", "").strip("'\"")
         if name:
-            counts = {field: _number(fields.get(key, "0")) for field, key in _KEYS.items()}
+            counts = {field: _number(fields.get(key, "0")) for field, key in _COUNT_KEYS.items()}
             wgp_mode = _number(fields.get("workgroup_processor_mode", "0")) == 1
             kernels[name] = KernelMetadata(name, wgp_mode=wgp_mode, **counts)
     # Code size and the compiler's occupancy are in comments after each function.
@@ -104,11 +104,11 @@ def parse_kernels(listing: str) -> dict[str, KernelMetadata]:
     for start, following in zip_longest(starts, starts[1:]):
         if start[1] in kernels:
             text = listing[start.end() : following.start() if following else len(listing)]
-            values = {match[1]: int(match[2]) for match in _COMMENT.finditer(text)}
+            comment_values = {match[1]: int(match[2]) for match in _COMMENT.finditer(text)}
             kernels[start[1]] = replace(
                 kernels[start[1]],
-                code_bytes=values.get("codeLenInByte = ", 0),
-                compiler_occupancy=values.get("Occupancy: ", 0),
+                code_bytes=comment_values.get("codeLenInByte = ", 0),
+                compiler_occupancy=comment_values.get("Occupancy: ", 0),
             )
     return kernels
 
@@ -117,7 +117,7 @@ def parse_resources(listing: str, target: Target) -> dict[str, Resources]:
     """Return the resources of each kernel, with the compiler's occupancy: without dynamic LDS."""
     result = {}
     for name, kernel in parse_kernels(listing).items():
-        waves = occupancy(kernel.demand(), target)
+        resident = occupancy(kernel.demand(), target)
         result[name] = Resources(
             vgpr=kernel.vgpr_count,
             agpr=kernel.agpr_count,
@@ -128,8 +128,8 @@ def parse_resources(listing: str, target: Target) -> dict[str, Resources]:
             sgpr_spills=kernel.sgpr_spill_count,
             code_bytes=kernel.code_bytes,
             wavefront=kernel.wavefront_size,
-            occupancy_waves_per_simd=waves.waves,
-            limiter=str(waves.limiter),
+            occupancy_waves_per_simd=resident.waves,
+            limiter=str(resident.limiter),
         )
     return result
 

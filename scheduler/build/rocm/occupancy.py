@@ -62,24 +62,24 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
     otherwise the requested size counts, as in the bundled compiler.
     """
     gpu = amd_hardware(target)
-    most = gpu.max_waves_per_simd
+    max_waves = gpu.max_waves_per_simd
     # 512 vector registers per SIMD, in granules of 8 on gfx942, and so on.
-    allocated = round_up(max(1, demand.vgpr), gpu.vgpr_granule)
-    by_vgpr = min(most, gpu.vgprs_per_simd // allocated)
-    by_sgpr = most
+    allocated_vgprs = round_up(max(1, demand.vgpr), gpu.vgpr_granule)
+    by_vgpr = min(max_waves, gpu.vgprs_per_simd // allocated_vgprs)
+    by_sgpr = max_waves
     if 0 < gpu.sgprs_at_full_occupancy < demand.sgpr:
-        by_sgpr = most - 1
-    by_workgroup = _by_groups(demand, gpu, 0)
+        by_sgpr = max_waves - 1
+    by_workgroup = _waves_per_simd(demand, gpu, 0)
     lds = _lds_bytes(demand, gpu, exact_lds)
-    by_lds = _by_groups(demand, gpu, lds) if lds else most
+    by_lds = _waves_per_simd(demand, gpu, lds) if lds else max_waves
     limits = (
         (Limiter.VGPR, by_vgpr),
         (Limiter.LDS, by_lds),
         (Limiter.WORKGROUP, by_workgroup),
         (Limiter.SGPR, by_sgpr),
     )
-    waves = max(1, min(most, *(limit for _, limit in limits)))
-    limiter = next((name for name, limit in limits if limit <= waves < most), Limiter.WAVES)
+    waves = max(1, min(max_waves, *(limit for _, limit in limits)))
+    limiter = next((name for name, limit in limits if limit <= waves < max_waves), Limiter.WAVES)
     return Occupancy(waves, limiter, by_vgpr, by_sgpr, by_lds, by_workgroup)
 
 
@@ -90,8 +90,8 @@ def resident_groups(demand: Demand, target: Target, exact_lds: bool = False) -> 
     gpu = amd_hardware(target)
     allowed = occupancy(demand, target, exact_lds)
     waves = -(-demand.workgroup // gpu.wavefront)
-    slots = min(allowed.by_vgpr, allowed.by_sgpr) * gpu.simds_per_cu * _units(demand)
-    groups = _groups_of(waves, demand, gpu, _lds_bytes(demand, gpu, exact_lds))
+    slots = min(allowed.by_vgpr, allowed.by_sgpr) * gpu.simds_per_cu * _compute_units(demand)
+    groups = _resident_groups(waves, demand, gpu, _lds_bytes(demand, gpu, exact_lds))
     return max(1, min(groups, slots // waves))
 
 
@@ -100,34 +100,36 @@ def _lds_bytes(demand: Demand, gpu: AmdHardware, exact: bool) -> int:
     return round_up(demand.lds_bytes, gpu.lds_granule_bytes) if exact else demand.lds_bytes
 
 
-def _units(demand: Demand) -> int:
+def _compute_units(demand: Demand) -> int:
     """Return the number of compute units that share a work-group's waves and LDS."""
     return 2 if demand.wgp_mode else 1
 
 
-def _groups_of(waves: int, demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
+def _resident_groups(waves: int, demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
     """Return the groups of ``waves`` waves that fit the slots and LDS of a compute unit (or a
     pair)."""
-    units = _units(demand)
+    units = _compute_units(demand)
     slots = gpu.max_waves_per_simd * gpu.simds_per_cu * units
-    most_groups = gpu.max_blocks_per_unit * units
-    groups = slots if waves == 1 else min(slots // waves, most_groups)
+    max_groups = gpu.max_blocks_per_unit * units
+    groups = slots if waves == 1 else min(slots // waves, max_groups)
     if lds_bytes:
         groups = min(groups, gpu.lds_bytes * units // lds_bytes)
     return max(1, groups)
 
 
-def _by_groups(demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
+def _waves_per_simd(demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
     """Return the waves per SIMD of whole work-groups on a compute unit (or a pair)."""
-    simds = gpu.simds_per_cu * _units(demand)
+    simds = gpu.simds_per_cu * _compute_units(demand)
     slots = gpu.max_waves_per_simd * simds
-    largest = -(-demand.workgroup // gpu.wavefront)
-    smallest = -(-(demand.smallest_workgroup or demand.workgroup) // gpu.wavefront)
-    groups = _groups_of(smallest, demand, gpu, lds_bytes)
-    total = groups * smallest
-    full = largest * _groups_of(largest, demand, gpu, lds_bytes)
-    if full >= total:
-        total = full
+    max_group_waves = -(-demand.workgroup // gpu.wavefront)
+    min_group_waves = -(-(demand.smallest_workgroup or demand.workgroup) // gpu.wavefront)
+    groups = _resident_groups(min_group_waves, demand, gpu, lds_bytes)
+    total_waves = groups * min_group_waves
+    full_size_waves = max_group_waves * _resident_groups(max_group_waves, demand, gpu, lds_bytes)
+    if full_size_waves >= total_waves:
+        total_waves = full_size_waves
     else:  # the same number of groups, made larger in the remaining slots
-        total += groups * min((slots - total) // groups, largest - smallest)
-    return min(gpu.max_waves_per_simd, -(-total // simds))
+        total_waves += groups * min(
+            (slots - total_waves) // groups, max_group_waves - min_group_waves
+        )
+    return min(gpu.max_waves_per_simd, -(-total_waves // simds))

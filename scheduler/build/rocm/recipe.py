@@ -64,7 +64,7 @@ class GpuRecipe(HipRecipe):
 
     def resources(self, directory: Path, target: Target) -> Mapping[str, Mapping[str, Any]]:
         listing = (directory / self.listing_file).read_text()
-        return {name: asdict(one) for name, one in parse_resources(listing, target).items()}
+        return {name: asdict(kernel) for name, kernel in parse_resources(listing, target).items()}
 
 
 class EmulationRecipe(HipRecipe):

@@ -107,7 +107,7 @@ class _Reader:
             revision=self._check_once(self._revision, values.get("revision"), f"{at}.revision"),
             low=low,
             high=high,
-            n=fields.as_count(values.get("n", len(samples) or 1), f"{at}.n", MOST_N, least=1),
+            n=fields.as_count(values.get("n", len(samples) or 1), f"{at}.n", MOST_N, minimum=1),
             samples=samples,
             better=better,
             conditions=self._check_once(

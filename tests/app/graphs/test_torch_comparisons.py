@@ -194,7 +194,7 @@ def test_a_fence_with_a_hole_closes_it(
     compared(never)
     monkeypatch.setattr(sandbox, "require", stated.require)
     hole = Protection("files", False, "any file of this user can be read")
-    monkeypatch.setattr(stated, "in_force", lambda: Status((hole,)))
+    monkeypatch.setattr(stated, "sandbox_status", lambda: Status((hole,)))
     row = make_torch_comparison(prepared(), state=State.QUEUED)
     tasks.prepare()
     row.refresh_from_db()
@@ -388,7 +388,7 @@ def test_a_row_that_was_put_aside_is_released_to_the_workers_that_prepare(
 def test_a_file_is_compared_with_torch_itself(settings: Any, tmp_path: Path) -> None:
     """Imported, prepared and compared by a worker's task, behind the fence."""
     torch = pytest.importorskip("torch")
-    if sandbox.in_force().missing:
+    if sandbox.sandbox_status().missing:
         pytest.skip("the fence is not whole here")
 
     class Model(torch.nn.Module):  # type: ignore[misc,name-defined]

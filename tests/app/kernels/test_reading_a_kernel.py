@@ -14,7 +14,7 @@ from codegen_app.kernels.pages.header.query import header_page
 from codegen_app.kernels.pages.kernel.codeview import body_line
 from codegen_app.kernels.pages.kernel.query import kernel_listing, kernel_page
 from codegen_app.platform import artifacts
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 from tests.support.inlined import CALL, HEADER, LINE, inlined
 from tests.support.pages_world import World
 
@@ -38,7 +38,7 @@ def test_what_was_inlined_from_a_header_leads_to_its_line_there(
     for line in lines:
         address = reverse("header", args=[page.name, build.pk, line.header])
         assert f'href="{address}#L{line.header_line}"' in html
-        text = (HEADERS / line.header).read_text().split("\n")[line.header_line - 1]
+        text = (HEADER_ROOT / line.header).read_text().split("\n")[line.header_line - 1]
         shown = reader.get(address).content.decode()
         row = re.search(rf'id="L{line.header_line}".*?<span class="t">(.*)</span></div>', shown)
         assert row is not None

@@ -256,7 +256,7 @@ def test_no_build_begins_where_there_is_no_room_for_it(monkeypatch: pytest.Monke
     one = kernel(f"{SOURCE}// {uuid4()}: in no cache\n")
     asked = builds.request_build(one, "cpu", DEFAULT_FLAGS, None)
     with monkeypatch.context() as patch:
-        patch.setattr(compiling, "_ROOM_BYTES", 2**62)
+        patch.setattr(compiling, "_MIN_FREE_BYTES", 2**62)
         work.attempt(claimed(asked), builds.run_build)
     asked.refresh_from_db()
     assert asked.state == State.QUEUED

@@ -28,7 +28,7 @@ NOTE = "all files of this user can be read and written: the kernel has no Landlo
 @pytest.fixture
 def no_landlock(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     parts = (Protection("files", False, NOTE), Protection("another user", False, "", needed=False))
-    monkeypatch.setattr(scheduler.sandbox, "in_force", lambda: Status(parts))
+    monkeypatch.setattr(scheduler.sandbox, "sandbox_status", lambda: Status(parts))
     settings.FENCE = sandbox.AVAILABLE
 
 
@@ -93,7 +93,9 @@ def test_the_page_of_devices_and_the_start_say_so(
 
 def test_with_a_whole_fence_nothing_is_refused(settings: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(
-        scheduler.sandbox, "in_force", lambda: Status((Protection("files", True, "by Landlock"),))
+        scheduler.sandbox,
+        "sandbox_status",
+        lambda: Status((Protection("files", True, "by Landlock"),)),
     )
     for choice in (sandbox.AVAILABLE, sandbox.REQUIRED, sandbox.OPTIONAL):
         assert sandbox.uploads_disabled_reason(choice) == ""

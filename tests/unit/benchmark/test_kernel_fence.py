@@ -25,7 +25,7 @@ from tests.unit.benchmark.hostile_kernels import ATTACKS, source
 GIB = 1 << 30
 
 pytestmark = pytest.mark.skipif(
-    bool(sandbox.in_force().missing), reason="this machine does not offer the whole fence"
+    bool(sandbox.sandbox_status().missing), reason="this machine does not offer the whole fence"
 )
 
 

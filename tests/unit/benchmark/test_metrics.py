@@ -11,7 +11,7 @@ from scheduler.benchmark.metrics import (
     MetricInputs,
     MetricRow,
     compute_metrics,
-    reading_metric,
+    reading_figure,
 )
 
 TIMES = st.lists(st.floats(1.0, 1e9), min_size=1, max_size=30)
@@ -35,7 +35,7 @@ def test_bandwidth_is_bytes_over_the_time() -> None:
 
 def test_what_the_device_reads_is_a_metric_by_a_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     row = MetricRow(
-        "Clock", "MHz", "of the device, read with each sample", reading_metric("clock_mhz")
+        "Clock", "MHz", "of the device, read with each sample", reading_figure("clock_mhz")
     )
     monkeypatch.setitem(METRICS, "clock", row)  # type: ignore[misc]
     found = compute_metrics(

@@ -30,7 +30,7 @@ def quotients(*, moved: bool) -> Case:
     ]
     plan = schedule(lower(graph(X, nodes, tensors, ("y",))))
     (one,) = plan.nodes
-    return make_case(one, plan.lowered, {}, np.random.default_rng(3), moved=moved)
+    return make_case(one, plan.lowered, {}, np.random.default_rng(3), with_roundings=moved)
 
 
 def checked(case: Case, got: np.ndarray) -> bool:

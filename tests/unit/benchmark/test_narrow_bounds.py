@@ -34,7 +34,9 @@ PROBLEMS: Mapping[str, Callable[[], Schedule]] = {
 
 def case_of(name: str, *, moved: bool) -> Case:
     plan = PROBLEMS[name]()
-    return make_case(plan.nodes[-1], plan.lowered, {}, np.random.default_rng(7), moved=moved)
+    return make_case(
+        plan.nodes[-1], plan.lowered, {}, np.random.default_rng(7), with_roundings=moved
+    )
 
 
 def operands(case: Case) -> tuple[Any, Any, Any, Any]:

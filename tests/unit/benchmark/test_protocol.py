@@ -17,14 +17,14 @@ def test_a_slow_kernel_is_done_at_its_budget_but_not_before_the_least_samples(
     seen = Samples(batch=1)
     while not PLAN.done(seen):
         seen.add(Timing(each_ns), floor_ns=0.0)
-    assert len(seen.kept) == due
+    assert len(seen.valid_ns) == due
 
 
 def test_it_is_done_even_when_every_sample_is_impossible() -> None:
     seen = Samples(batch=1)
     while not PLAN.done(seen):
         seen.add(Timing(10.0), floor_ns=1000.0)
-    assert seen.kept == []
+    assert seen.valid_ns == []
     assert seen.count == PLAN.max_samples
 
 
@@ -32,5 +32,5 @@ def test_impossible_samples_are_rejected_with_their_reason() -> None:
     seen = Samples(batch=2)
     for total in (0.0, -4.0, 10.0, 100.0):
         seen.add(Timing(total), floor_ns=20.0)
-    assert seen.kept == [50.0]
+    assert seen.valid_ns == [50.0]
     assert [reason.split()[0] for _, reason in seen.rejected] == ["zero", "negative", "faster"]

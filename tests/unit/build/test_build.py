@@ -259,7 +259,7 @@ def test_what_compilers_keep_is_not_used_after_a_reboot(
 ) -> None:
     """Nobody brought it to the disk. What of other boots is old goes; another host may be alive."""
     boot = tmp_path / "boot_id"
-    monkeypatch.setattr(code_cache, "_BOOT", boot)
+    monkeypatch.setattr(code_cache, "_BOOT_ID", boot)
     cache = CodeCache(tmp_path / "cache")
     folders = []
     for number in range(3):

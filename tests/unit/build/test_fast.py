@@ -17,7 +17,7 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.memory import Memory
 from scheduler.isa.rocm.emulator.program import program_of
@@ -54,7 +54,7 @@ def _power(text: str) -> float:
 
 def _stated() -> dict[str, tuple[float, float]]:
     """Relative and absolute error of each function, from the table in docs/math.md."""
-    text = (HEADERS.parents[2] / "docs" / "math.md").read_text()
+    text = (HEADER_ROOT.parents[2] / "docs" / "math.md").read_text()
     found = {}
     for names, relative, absolute in re.findall(
         r"^\| ([a-z].*?) \| (2.*?) \| ?(.*?)\|$", text, re.M

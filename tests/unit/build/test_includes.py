@@ -17,20 +17,20 @@ from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.includes import included_digest, included_headers
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import LibraryRecipe, recipe_of
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 from scheduler.build.toolchains import Search
 from tests.support.caches import KEPT
 
 FOLDERS = ("amd", "common")
 SOURCE = "#include <hip/hip_runtime.h>\n#include <kiln/reduce.h>\n"
-COMMON = sorted(path.name for path in (HEADERS / "common" / "kiln").glob("*.h"))
+COMMON = sorted(path.name for path in (HEADER_ROOT / "common" / "kiln").glob("*.h"))
 
 
 @pytest.fixture
 def headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of our headers, which takes their place."""
     copy = tmp_path / "headers"
-    shutil.copytree(HEADERS, copy)
+    shutil.copytree(HEADER_ROOT, copy)
     monkeypatch.setattr(includes, "HEADERS", copy)
     return copy
 
@@ -47,7 +47,8 @@ def test_what_the_preprocessor_reads_is_found(
         source = f"#include <hip/hip_runtime.h>\n#include <kiln/{header}>\n"
         read = headers_read(source, target, toolchain, tmp_path / header)
         found = {
-            file.relative_to(HEADERS) for file in included_headers(source, recipe.header_folders)
+            file.relative_to(HEADER_ROOT)
+            for file in included_headers(source, recipe.header_folders)
         }
         assert Path("common", "kiln", header) in read
         assert read <= found, header

@@ -31,7 +31,7 @@ def test_the_slow_half_gets_fewer_samples() -> None:
     assert count["3"] == count["4"] == 9
     assert count["1"] == count["2"] == 24
     assert not halved.rejected
-    assert all(len(halved.samples[key].kept) == count[key] for key in keys)
+    assert all(len(halved.samples[key].valid_ns) == count[key] for key in keys)
 
 
 def test_one_that_is_rejected_on_the_way_is_out_and_the_others_go_on() -> None:
@@ -57,8 +57,8 @@ def test_it_stops_at_once_when_asked_to() -> None:
 def test_impossible_samples_do_not_win() -> None:
     times = {"honest": 50.0, "impossible": 1.0}
     halved = halve({k: Samples(1) for k in times}, lambda k, b: Timing(times[k]), PLAN, 10.0, never)
-    assert not halved.samples["impossible"].kept
-    assert halved.samples["honest"].kept
+    assert not halved.samples["impossible"].valid_ns
+    assert halved.samples["honest"].valid_ns
 
 
 def test_a_launch_that_alone_takes_the_time_is_the_sample() -> None:
@@ -70,7 +70,7 @@ def test_a_launch_that_alone_takes_the_time_is_the_sample() -> None:
 
     seen = screen("slow", slow, TimingPlan(budget_s=0.1), 0.0)
     assert isinstance(seen, Samples)
-    assert seen.kept == [3e9]
+    assert seen.valid_ns == [3e9]
     assert calls == [1]
 
 
@@ -78,7 +78,7 @@ def test_a_short_launch_is_batched() -> None:
     seen = screen("fast", lambda k, b: Timing(100.0 * b), TimingPlan(min_sample_ns=1000.0), 0.0)
     assert isinstance(seen, Samples)
     assert seen.batch == 10
-    assert set(seen.kept) == {100.0}
+    assert set(seen.valid_ns) == {100.0}
 
 
 def test_candidates_are_interleaved_so_that_drift_meets_all_alike() -> None:

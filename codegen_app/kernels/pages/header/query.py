@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from codegen_app.kernels.models import Build
 from codegen_app.kernels.pages.kernel.query import kernel_listing
-from scheduler.build.sandbox_paths import HEADERS
+from scheduler.build.sandbox_paths import HEADER_ROOT
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ def header_page(kernel: str, build: int, file: str) -> HeaderPage:
     path.
     """
     view = kernel_listing(kernel, build)
-    path = {header.relative_to(HEADERS).as_posix(): header for header in HEADERS.rglob("*.h")}.get(
-        file
-    )
+    path = {
+        header.relative_to(HEADER_ROOT).as_posix(): header for header in HEADER_ROOT.rglob("*.h")
+    }.get(file)
     if file not in view.headers or path is None:
         raise FileNotFoundError(file)
     content = path.read_bytes()

@@ -20,7 +20,7 @@ from codegen_app.workers.rows import WorkerRow, worker_rows
 from scheduler import targets
 from scheduler.agent.version import generator
 from scheduler.runtime.device import notes_of
-from scheduler.sandbox import in_force
+from scheduler.sandbox import sandbox_status
 from scheduler.targets.model import HardwareFigure
 from scheduler.targets.terms import Terms
 from scheduler.version import kiln_version
@@ -173,7 +173,7 @@ def devices() -> Devices:
 def _sandbox_rows(workers: Sequence[WorkerRow]) -> tuple[SandboxRow, ...]:
     """Return the isolation of file readers, on this machine, and of live workers; equal rows
     once."""
-    parts = tuple(asdict(part) for part in in_force().parts)
+    parts = tuple(asdict(part) for part in sandbox_status().parts)
     rows = [SandboxRow(f"web processes on {socket.gethostname()}", parts)]
     for worker in workers:
         row = SandboxRow(f"workers on {worker.host}", worker.fence)

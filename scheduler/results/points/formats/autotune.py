@@ -25,12 +25,12 @@ from scheduler.tuning.autotune_log import NOT_MEASURED
 _HEAD = "AUTOTUNE "
 _TIME = r"-?[0-9]+(?:\.[0-9]+)?|-?inf|nan"
 _SHARE = r"(?:-?[0-9.]+|-?inf|nan)%|<DIVIDED BY ZERO ERROR>"
-_MOST_LINES = 1_000_000
+_MAX_LINES = 1_000_000
 #: Log collectors write a line end as two characters, escaped again inside JSON.
-_WRITTEN_NEWLINE = re.compile(r"(?<!\\)(?:\\++r)?\\++n")
+_ESCAPED_NEWLINE = re.compile(r"(?<!\\)(?:\\++r)?\\++n")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*+m")
 #: The varying part of a process's line prefix: the time, and the line of code that logged it.
-_VARYING = re.compile(
+_VARYING_PREFIX = re.compile(
     r"(?=[\d.DIWEF])(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?|(?<![\d.])\d+\.\d{3,}(?![\d.])"
     r"|\b\d{10,}(?:\.\d+)?|\b[DIWEF]\d{4}\b|\.py:\d+)"
 )
@@ -50,7 +50,7 @@ class _Kind(Enum):
     END = auto()
 
 
-class _Found(NamedTuple):
+class _Match(NamedTuple):
     """A match in a line: its position and its parts."""
 
     start: int
@@ -58,46 +58,46 @@ class _Found(NamedTuple):
     parts: tuple[str, ...] = ()
 
 
-def _search(pattern: re.Pattern[str]) -> Callable[[str], _Found | None]:
+def _pattern_finder(pattern: re.Pattern[str]) -> Callable[[str], _Match | None]:
     """Return the function that finds a pattern; its groups are the parts."""
 
-    def find(text: str) -> _Found | None:
+    def find(text: str) -> _Match | None:
         match = pattern.search(text)
-        return _Found(*match.span(), match.groups()) if match else None
+        return _Match(*match.span(), match.groups()) if match else None
 
     return find
 
 
-def _choice(text: str) -> _Found | None:
+def _find_choice(text: str) -> _Match | None:
     match = _TIMED.search(text)
     if match is None:
         return None
     reversed_name = _NAME_REVERSED.match(text[: match.start()][::-1])
     assert reversed_name is not None  # the pattern requires one character before it
     name = reversed_name[0][::-1]
-    before = match.start() - len(name)
-    if name[0] == ":" and name != ":" and text[:before].endswith("]"):  # ``[rank0]:mm 0.1 ms``
+    name_start = match.start() - len(name)
+    if name[0] == ":" and name != ":" and text[:name_start].endswith("]"):  # ``[rank0]:mm 0.1 ms``
         name = name[1:]
-    return _Found(match.start() - len(name), match.end(), (name, *match.groups()))
+    return _Match(match.start() - len(name), match.end(), (name, *match.groups()))
 
 
-def _end(text: str) -> _Found | None:
+def _find_end(text: str) -> _Match | None:
     match = _END.search(text)
     if match is None:
         return None
     start = match.start()
-    for how in ("SingleProcess ", "SubProcess "):
-        if text.endswith(how, 0, start):
-            return _Found(start - len(how), match.end())
-    return _Found(start, match.end())
+    for mode in ("SingleProcess ", "SubProcess "):
+        if text.endswith(mode, 0, start):
+            return _Match(start - len(mode), match.end())
+    return _Match(start, match.end())
 
 
 #: For each kind of line, a text that it contains, and the function that matches it.
-_KINDS: dict[_Kind, tuple[str, Callable[[str], _Found | None]]] = {
-    _Kind.HEAD: (_HEAD, _search(_BLOCK)),
-    _Kind.CHOICE: (" ms ", _choice),
-    _Kind.OPERANDS: ("s: ", _search(_OPERANDS)),
-    _Kind.END: (_HEAD, _end),
+_KINDS: dict[_Kind, tuple[str, Callable[[str], _Match | None]]] = {
+    _Kind.HEAD: (_HEAD, _pattern_finder(_BLOCK)),
+    _Kind.CHOICE: (" ms ", _find_choice),
+    _Kind.OPERANDS: ("s: ", _pattern_finder(_OPERANDS)),
+    _Kind.END: (_HEAD, _find_end),
 }
 
 
@@ -151,9 +151,9 @@ def accepts(text: str) -> bool:
     """Whether the text contains such a block."""
     return _HEAD in text and any(
         line.kind is _Kind.HEAD
-        for _, whole in _numbered_lines(text)
-        if _HEAD in whole
-        for line in _parse_lines(whole)
+        for _, raw_line in _numbered_lines(text)
+        if _HEAD in raw_line
+        for line in _parse_lines(raw_line)
     )
 
 
@@ -168,44 +168,51 @@ def read(text: str, context: ImportContext) -> Points:
     if not blocks:
         raise UserError("line 1: no AUTOTUNE block in the file")
     for block in blocks:
-        at = f"line {block.line}"
-        with rows.row(at, block.call):
-            ms, name, config = _fastest(block, at)
-            facts = {"kernel": fields.as_text(name[:1_000], at, 1_000)}
+        location = f"line {block.line}"
+        with rows.row(location, block.call):
+            ms, name, config = _fastest(block, location)
+            facts = {"kernel": fields.as_text(name[:1_000], location, 1_000)}
             if config:
-                facts["flags"] = fields.as_text(config[:1_000], at, 1_000)
+                facts["flags"] = fields.as_text(config[:1_000], location, 1_000)
             figure: dict[str, Any] = {"value": ms * NANOSECONDS["ms"], "conditions": facts}
             rows.add(
-                at, make_point(rows.context, block.problem, at, metric="time", unit="ns", **figure)
+                location,
+                make_point(
+                    rows.context, block.problem, location, metric="time", unit="ns", **figure
+                ),
             )
     return rows.points(once=False)
 
 
-def _fastest(block: _Block, at: str) -> tuple[float, str, str]:
+def _fastest(block: _Block, location: str) -> tuple[float, str, str]:
     """Return time in ms, name and configuration. Raises ``UserError`` if the block is incomplete or
     a time in it is invalid."""
-    fields.require(not block.is_modelled, at, "modelled, not measured")
+    fields.require(not block.is_modelled, location, "modelled, not measured")
     mixed = "another block begins before it ends, and the lines have no process prefix"
-    fields.require(not block.is_mixed, at, mixed)
-    fields.require(block.ended, at, 'its last line ("AUTOTUNE benchmarking takes") is missing')
+    fields.require(not block.is_mixed, location, mixed)
+    fields.require(
+        block.ended, location, 'its last line ("AUTOTUNE benchmarking takes") is missing'
+    )
     for choice in block.choices:
-        fields.require(choice.ms != "nan", at, "the time of a choice is not a number")
-        fields.require(not choice.ms.startswith("-"), at, "a choice has a negative time")
-        fields.require(float(choice.ms) > 0, at, "a choice has a time of 0")
+        fields.require(choice.ms != "nan", location, "the time of a choice is not a number")
+        fields.require(not choice.ms.startswith("-"), location, "a choice has a negative time")
+        fields.require(float(choice.ms) > 0, location, "a choice has a time of 0")
     timed = [choice for choice in block.choices if choice.ms != "inf"]
     times = [float(choice.ms) for choice in timed]
-    fields.require(bool(timed) and math.isfinite(times[0]), at, "no choice has a time")
+    fields.require(bool(timed) and math.isfinite(times[0]), location, "no choice has a time")
     # Kiln's own log lists the selected one first, which may tie with a faster one.
-    is_whole = timed[0].share == "100.0%" and times[1:] == sorted(times[1:])
-    fields.require(is_whole, at, "incomplete: its choices are not in the order of their times")
+    is_ordered = timed[0].share == "100.0%" and times[1:] == sorted(times[1:])
+    fields.require(
+        is_ordered, location, "incomplete: its choices are not in the order of their times"
+    )
     return min((float(choice.ms), choice.name, choice.config) for choice in timed)
 
 
 def _blocks(text: str) -> Iterator[_Block]:
     """Yield blocks in the order of their first lines."""
     streams: dict[str, _Stream] = {}
-    for number, whole in _numbered_lines(text):
-        lines = list(_parse_lines(whole))
+    for number, raw_line in _numbered_lines(text):
+        lines = list(_parse_lines(raw_line))
         for line in lines:
             process = _process_prefix(line.before)
             if len(lines) > 1:  # a collector joined a log into one line, maybe inside JSON
@@ -215,8 +222,8 @@ def _blocks(text: str) -> Iterator[_Block]:
                 if line.kind is not _Kind.HEAD:
                     continue  # the first line of its block is not in this text
                 stream = streams[process] = _Stream()
-            if (found := stream.take(line, number)) is not None:
-                yield found
+            if (block := stream.take(line, number)) is not None:
+                yield block
 
 
 class _Stream:
@@ -255,44 +262,44 @@ def _numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     number = count = start = 0
     while start < len(text):
         end = text.find("\n", start) + 1 or len(text)
-        for whole in text[start:end].splitlines():
+        for raw_line in text[start:end].splitlines():
             number += 1
             # Nearly all lines of a training log have none of these.
-            is_marked = " ms " in whole or _HEAD in whole or "s: " in whole
-            count += 1 + (whole.count("\\n") if is_marked else 0)
-            if count > _MOST_LINES:
-                raise UserError(f"line {number}: more than {_MOST_LINES} lines: split the log")
+            is_marked = " ms " in raw_line or _HEAD in raw_line or "s: " in raw_line
+            count += 1 + (raw_line.count("\\n") if is_marked else 0)
+            if count > _MAX_LINES:
+                raise UserError(f"line {number}: more than {_MAX_LINES} lines: split the log")
             if is_marked:
-                yield number, whole
+                yield number, raw_line
         start = end
 
 
-def _parse_lines(whole: str) -> Iterator[_Line]:
-    for part in _WRITTEN_NEWLINE.split(_COLOUR.sub("", whole)):
-        if (line := _line(part)) is not None:
+def _parse_lines(raw_line: str) -> Iterator[_Line]:
+    for part in _ESCAPED_NEWLINE.split(_COLOUR.sub("", raw_line)):
+        if (line := _parse_line(part)) is not None:
             yield line
 
 
-def _match_kinds(text: str) -> dict[_Kind, _Found]:
+def _match_kinds(text: str) -> dict[_Kind, _Match]:
     return {
-        kind: found
+        kind: match
         for kind, (mark, find) in _KINDS.items()
-        if mark in text and (found := find(text)) is not None
+        if mark in text and (match := find(text)) is not None
     }
 
 
-def _line(text: str) -> _Line | None:
+def _parse_line(text: str) -> _Line | None:
     matches = _match_kinds(text)
     if not matches:
         return None
     kind, match = next(iter(matches.items()))
     # If the line is a text inside JSON, more follows it.
-    rest = text[match.end :].partition('"')[0].strip().rstrip("\\").rstrip()
-    also = _match_kinds(rest).keys() | (matches.keys() - {kind})
-    if kind is _Kind.HEAD and "(" not in rest.rpartition(")")[0][1:]:
+    text_after = text[match.end :].partition('"')[0].strip().rstrip("\\").rstrip()
+    also = _match_kinds(text_after).keys() | (matches.keys() - {kind})
+    if kind is _Kind.HEAD and "(" not in text_after.rpartition(")")[0][1:]:
         return None
-    return _Line(kind, text[: match.start], (*match.parts, rest), frozenset(also))
+    return _Line(kind, text[: match.start], (*match.parts, text_after), frozenset(also))
 
 
 def _process_prefix(before: str) -> str:
-    return " ".join(_VARYING.sub("", before).split())
+    return " ".join(_VARYING_PREFIX.sub("", before).split())

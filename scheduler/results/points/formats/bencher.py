@@ -45,75 +45,94 @@ def accepts(content: Any) -> bool:
 def read(content: Any, context: ImportContext) -> Points:
     """Read one point per measure."""
     rows = Rows(context)
-    check_row_count(sum(len(one) for one in content.values() if isinstance(one, list)), "document")
-    doubled = content.names if isinstance(content, fields.DuplicateKeys) else frozenset()
+    check_row_count(
+        sum(len(entries) for entries in content.values() if isinstance(entries, list)), "document"
+    )
+    duplicate_names = content.names if isinstance(content, fields.DuplicateKeys) else frozenset()
     for name, benchmark in content.items():
-        at = one_line(name, MAX_NAME) or '""'
-        with rows.row(at):
-            fields.require(name not in doubled, at, "occurs more than once in the file")
-            fields.as_text(name, at, 500, empty=False)
+        location = one_line(name, MAX_NAME) or '""'
+        with rows.row(location):
+            fields.require(
+                name not in duplicate_names, location, "occurs more than once in the file"
+            )
+            fields.as_text(name, location, 500, empty=False)
             if isinstance(benchmark, list):
-                for problem, place, measures in _variants(name, at, benchmark, rows):
-                    _add(rows, problem, place, measures, is_open=True)
+                for problem, entry_location, measures in _variants(name, location, benchmark, rows):
+                    _add(rows, problem, entry_location, measures, is_open=True)
             else:
-                _add(rows, name, at, fields.as_object(benchmark, at), is_open=False)
+                _add(rows, name, location, fields.as_object(benchmark, location), is_open=False)
     return rows.points()
 
 
 def _variants(
-    name: str, at: str, entries: list[Any], rows: Rows
+    name: str, location: str, entries: list[Any], rows: Rows
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield name, position and measures of each set of parameters."""
-    fields.require(bool(entries), at, "no measures")
+    fields.require(bool(entries), location, "no measures")
     variants: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {}
     count = 0  # number of measures
     for number, entry in enumerate(entries):
-        entry_at = f"{at}[{number}]"
-        with rows.row(entry_at):
-            variant = fields.as_object(entry, entry_at)
-            fields.reject_unknown(variant, ("parameters", "measures"), entry_at)
-            problem = name + _parameters(variant.get("parameters") or {}, f"{entry_at}.parameters")
-            _, known = variants.setdefault(problem, (entry_at, {}))
-            for measure, named in fields.as_object(variant.get("measures"), entry_at).items():
-                values = fields.as_object(named, f"{entry_at}.{one_line(measure, 80)}")
-                count += measure not in known
-                rows.need_room(entry_at, count)
-                known.setdefault(measure, {}).update(values)
-    for problem, (entry_at, measures) in variants.items():
-        yield problem, entry_at, measures
+        entry_location = f"{location}[{number}]"
+        with rows.row(entry_location):
+            variant = fields.as_object(entry, entry_location)
+            fields.reject_unknown(variant, ("parameters", "measures"), entry_location)
+            problem = name + _parameters(
+                variant.get("parameters") or {}, f"{entry_location}.parameters"
+            )
+            _, measures_so_far = variants.setdefault(problem, (entry_location, {}))
+            for measure, value_set in fields.as_object(
+                variant.get("measures"), entry_location
+            ).items():
+                values = fields.as_object(value_set, f"{entry_location}.{one_line(measure, 80)}")
+                count += measure not in measures_so_far
+                rows.need_room(entry_location, count)
+                measures_so_far.setdefault(measure, {}).update(values)
+    for problem, (entry_location, merged) in variants.items():
+        yield problem, entry_location, merged
 
 
-def _parameters(parameters: Any, at: str) -> str:
+def _parameters(parameters: Any, location: str) -> str:
     """Format `` op="read" size=16``: ordered by name; 16.0 is 16."""
     words = []
-    for name, value in sorted(fields.as_object(parameters, at).items()):
+    for name, value in sorted(fields.as_object(parameters, location).items()):
         is_plain = value is None or isinstance(value, bool | str)
-        number = value if is_plain else fields.as_number(value, f"{at}.{one_line(name, 80)}")
+        number = value if is_plain else fields.as_number(value, f"{location}.{one_line(name, 80)}")
         if isinstance(number, float) and number.is_integer():
             number = int(number)
         words.append(f" {name}={json.dumps(number, ensure_ascii=False)}")
     return "".join(words)
 
 
-def _add(rows: Rows, problem: str, at: str, measures: Mapping[str, Any], *, is_open: bool) -> None:
+def _add(
+    rows: Rows, problem: str, location: str, measures: Mapping[str, Any], *, is_open: bool
+) -> None:
     """Add the points of a benchmark. Value names besides the known three are metrics if
     ``is_open``, else errors."""
-    fields.require(bool(measures), at, "no measures")
+    fields.require(bool(measures), location, "no measures")
     for measure, value_set in measures.items():
-        measure_at = f"{at}.{one_line(measure, 80)}"
-        with rows.row(measure_at):
-            values = fields.as_object(value_set, measure_at)
+        measure_location = f"{location}.{one_line(measure, 80)}"
+        with rows.row(measure_location):
+            values = fields.as_object(value_set, measure_location)
             if not is_open:
-                fields.reject_unknown(values, (_VALUE, *_BOUNDS), measure_at)
+                fields.reject_unknown(values, (_VALUE, *_BOUNDS), measure_location)
             metric, unit = _MEASURES.get(measure, (measure, ""))
-            others = sorted(values.keys() - {_VALUE, *_BOUNDS})
-            if _VALUE in values or not others:
-                value = fields.as_number(values.get(_VALUE), f"{measure_at}.{_VALUE}")
-                low, high = fields.as_bounds(values, _BOUNDS, value, measure_at)
+            other_names = sorted(values.keys() - {_VALUE, *_BOUNDS})
+            if _VALUE in values or not other_names:
+                value = fields.as_number(values.get(_VALUE), f"{measure_location}.{_VALUE}")
+                low, high = fields.as_bounds(values, _BOUNDS, value, measure_location)
                 bounds = {} if low is None or high is None else {"low": low, "high": high}
                 figure: dict[str, Any] = {"metric": metric, "unit": unit, "value": value, **bounds}
-                rows.add(measure_at, make_point(rows.context, problem, measure_at, **figure))
-            for name in others:
-                value = fields.as_number(values[name], f"{measure_at}.{one_line(name, 80)}")
-                named: dict[str, Any] = {"metric": f"{metric}_{name}", "unit": unit, "value": value}
-                rows.add(measure_at, make_point(rows.context, problem, measure_at, **named))
+                rows.add(
+                    measure_location, make_point(rows.context, problem, measure_location, **figure)
+                )
+            for name in other_names:
+                value = fields.as_number(values[name], f"{measure_location}.{one_line(name, 80)}")
+                other_figure: dict[str, Any] = {
+                    "metric": f"{metric}_{name}",
+                    "unit": unit,
+                    "value": value,
+                }
+                rows.add(
+                    measure_location,
+                    make_point(rows.context, problem, measure_location, **other_figure),
+                )

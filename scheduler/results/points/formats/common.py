@@ -28,13 +28,13 @@ from scheduler.text import MAX_NAME, one_line
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
-_MOST_ROWS = 100_000  # 32 MiB of Google Benchmark's own files have 80,000
+_MAX_ROWS = 100_000  # 32 MiB of Google Benchmark's own files have 80,000
 
 
-def check_row_count(count: int, at: str) -> None:
+def check_row_count(count: int, location: str) -> None:
     """Raise ``UserError`` for more rows in a file than one request may read, counting repetitions
     of a benchmark."""
-    fields.require(count <= _MOST_ROWS, at, f"more than {_MOST_ROWS} rows: split the file")
+    fields.require(count <= _MAX_ROWS, location, f"more than {_MAX_ROWS} rows: split the file")
 
 
 def benchmarks(document: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -58,67 +58,69 @@ class Rows:
             why = "missing in the file: specify it as a parameter"
             fields.require(bool(getattr(context, name).strip()), name, why)
         self.context = context
-        self._made: list[tuple[str, Point]] = []
-        self._left_out: list[SkippedPart] = []
+        self._added: list[tuple[str, Point]] = []
+        self._skipped: list[SkippedPart] = []
 
-    def add(self, at: str, point: Point) -> None:
-        """Add a point of the row ``at``."""
-        self.need_room(at)
-        self._made.append((at, point))
+    def add(self, location: str, point: Point) -> None:
+        """Add a point of the row ``location``."""
+        self.need_room(location)
+        self._added.append((location, point))
 
-    def leave_out(self, at: str, name: Any, why: str) -> None:
+    def leave_out(self, location: str, name: Any, why: str) -> None:
         """Report a row without a figure. ``name`` is its name in the file, text or not."""
-        self.need_room(at)
+        self.need_room(location)
         named = f"{one_line(name, MAX_NAME)}: " if isinstance(name, str) and name else ""
-        self._left_out.append(SkippedPart(one_line(at, MAX_NAME), named + one_line(why)))
+        self._skipped.append(SkippedPart(one_line(location, MAX_NAME), named + one_line(why)))
 
-    def need_room(self, at: str, more: int = 1) -> None:
-        """Raise ``UserError`` if ``more`` points do not fit into the batch, which ends the
+    def need_room(self, location: str, count: int = 1) -> None:
+        """Raise ``UserError`` if ``count`` points do not fit into the batch, which ends the
         reading."""
-        if len(self._made) + len(self._left_out) + more <= MOST_POINTS:
+        if len(self._added) + len(self._skipped) + count <= MOST_POINTS:
             return
         wrong = ""
-        if self._left_out:
-            first = self._left_out[0]
-            wrong = f" ({len(self._left_out)} left out, first {first.where}: {first.reason})"
+        if self._skipped:
+            first = self._skipped[0]
+            wrong = f" ({len(self._skipped)} left out, first {first.where}: {first.reason})"
         raise _TooManyError(
-            f"{one_line(at, MAX_NAME)}: more than {MOST_POINTS} points, including left-out rows:"
-            f" split the file{wrong}"
+            f"{one_line(location, MAX_NAME)}: more than {MOST_POINTS} points, including"
+            f" left-out rows: split the file{wrong}"
         )
 
     @contextmanager
-    def row(self, at: str, name: Any = "") -> Iterator[None]:
+    def row(self, location: str, name: Any = "") -> Iterator[None]:
         """Process one row: if the body raises ``UserError``, the row has no points."""
-        before = len(self._made)
+        before = len(self._added)
         try:
             yield
         except _TooManyError:
             raise
         except UserError as error:
-            del self._made[before:]
-            self.leave_out(at, name, str(error).removeprefix(at).lstrip(".: "))
+            del self._added[before:]
+            self.leave_out(location, name, str(error).removeprefix(location).lstrip(".: "))
 
     def points(self, *, once: bool = True) -> Points:
         """Return all points. If a benchmark may occur only ``once`` in a file, figures of the same
         name, metric and unit are all left out: the file does not say which of them counts."""
-        rows = self._made
+        rows = self._added
         if once:
-            counts = Counter(_name(point) for _, point in rows)
-            doubled = {at: point for at, point in rows if counts[_name(point)] > 1}
-            rows = self._made = [one for one in rows if counts[_name(one[1])] == 1]
-            for at, one in doubled.items():
-                self.leave_out(at, one.series.problem, "occurs more than once in the file")
-        return Points(tuple(point for _, point in rows), tuple(self._left_out))
+            counts = Counter(_point_identity(point) for _, point in rows)
+            doubled = {
+                location: point for location, point in rows if counts[_point_identity(point)] > 1
+            }
+            rows = self._added = [row for row in rows if counts[_point_identity(row[1])] == 1]
+            for location, row in doubled.items():
+                self.leave_out(location, row.series.problem, "occurs more than once in the file")
+        return Points(tuple(point for _, point in rows), tuple(self._skipped))
 
 
-def _name(point: Point) -> tuple[str, str, str]:
+def _point_identity(point: Point) -> tuple[str, str, str]:
     return point.series.problem, point.series.metric, point.series.unit
 
 
 def make_point(
     context: ImportContext,
     problem: str,
-    at: str,
+    location: str,
     *,
     metric: str,
     unit: str,
@@ -129,18 +131,20 @@ def make_point(
     """Make a point from the file's data and the context. Raises ``UserError`` naming the field,
     also for a time that is 0 or negative."""
     series = SeriesKey(
-        problem=fields.as_text(problem, at, 500, empty=False),
+        problem=fields.as_text(problem, location, 500, empty=False),
         sizes={},
         target=context.target,
         device=context.device,
         toolchain=context.toolchain,
-        metric=fields.as_text(metric, f"{at}.metric", 80, empty=False),
-        unit=fields.as_text(unit, f"{at}.unit", 40),
+        metric=fields.as_text(metric, f"{location}.metric", 80, empty=False),
+        unit=fields.as_text(unit, f"{location}.unit", 40),
     )
-    value = fields.as_number(value, f"{at}.value")
+    value = fields.as_number(value, f"{location}.value")
     if unit == "ns":
-        fields.require(value > 0, at, f"{value:g} ns is not a time: must be above 0")
-        fields.require(all(sample >= 0 for sample in more.get("samples", ())), at, "negative time")
+        fields.require(value > 0, location, f"{value:g} ns is not a time: must be above 0")
+        fields.require(
+            all(sample >= 0 for sample in more.get("samples", ())), location, "negative time"
+        )
     return Point(
         series=series,
         value=value,
@@ -152,13 +156,13 @@ def make_point(
     )
 
 
-def sample_fields(samples: Sequence[float], at: str, factor: float = 1.0) -> dict[str, Any]:
+def sample_fields(samples: Sequence[float], location: str, factor: float = 1.0) -> dict[str, Any]:
     """Return the fields of a point with samples, each multiplied by ``factor``: their median with
     its interval. If there are more than a point stores, it stores every n-th."""
     if not samples:
-        raise UserError(f"{at}: no samples")
+        raise UserError(f"{location}: no samples")
     step = -(-len(samples) // MOST_SAMPLES)
-    stored = tuple(fields.as_numbers([sample * factor for sample in samples[::step]], at))
+    stored = tuple(fields.as_numbers([sample * factor for sample in samples[::step]], location))
     interval = rank_interval(stored)
     return {
         "value": interval.median,

@@ -38,7 +38,7 @@ _OLD_DATE = re.compile(r"(\d{4})/(\d\d)/(\d\d)-(\d\d:\d\d:\d\d)")
 #: Counters of which more is better, by name: the file does not say it otherwise.
 _RATE = re.compile(r"(?:_per_second|/s|flops|(?:^|[_/])[kmgtp]?ops)$", re.IGNORECASE)
 #: Fields of a row that are not counters.
-_KNOWN = {
+_ROW_FIELDS = {
     *("name", "run_name", "run_type", "family_index", "per_family_instance_index", "label"),
     *("repetitions", "repetition_index", "threads", "iterations", "time_unit", "real_time"),
     *("cpu_time", "aggregate_name", "aggregate_unit", "cpu_coefficient", "real_coefficient"),
@@ -50,7 +50,7 @@ _KNOWN = {
 class _Row:
     """A row: its benchmark (``name``), its aggregate or "", its figures and units by metric."""
 
-    at: str
+    location: str
     name: str
     aggregate: str
     label: str
@@ -64,12 +64,12 @@ def read(content: Any, context: ImportContext) -> Points:
     errors that concern the whole file."""
     document = fields.as_object(content, "document")
     about = fields.as_object(document["context"], "context")
-    when = None
+    measured_at = None
     if date := about.get("date"):
-        old = _OLD_DATE.fullmatch(date) if isinstance(date, str) else None
-        text = "{}-{}-{} {}".format(*old.groups()) if old else date
-        when = fields.as_timestamp(text, "context.date")
-        fields.check_not_future(when, context.now, "context.date")
+        old_date = _OLD_DATE.fullmatch(date) if isinstance(date, str) else None
+        text = "{}-{}-{} {}".format(*old_date.groups()) if old_date else date
+        measured_at = fields.as_timestamp(text, "context.date")
+        fields.check_not_future(measured_at, context.now, "context.date")
     host = about.get("host_name")
     if not context.device and isinstance(host, str):
         context = replace(context, device=fields.as_text(host, "context.host_name", 200))
@@ -79,10 +79,10 @@ def read(content: Any, context: ImportContext) -> Points:
     runs: dict[str, list[_Row]] = {}
     for row in _rows(numbered_rows, rows):
         runs.setdefault(row.name, []).append(row)
-        rows.need_room(row.at, len(runs))
+        rows.need_room(row.location, len(runs))
     for same_name in runs.values():
         for name, run in _by_series(same_name).items():
-            _add_run(rows, name, run, when)
+            _add_run(rows, name, run, measured_at)
     return rows.points()
 
 
@@ -93,56 +93,60 @@ def _rows(numbered_rows: Sequence[tuple[str, Any]], rows: Rows) -> Iterator[_Row
     """Yield the rows that have figures."""
     texts = (row.get("name") for _, row in numbered_rows if isinstance(row, dict))
     names = {name for name in texts if isinstance(name, str)}
-    for at, row in numbered_rows:
+    for location, row in numbered_rows:
         name = (row.get("run_name") or row.get("name")) if isinstance(row, dict) else ""
-        with rows.row(at, name):
-            entry = fields.as_object(row, at)
-            name = fields.as_text(name, f"{at}.name", 500, empty=False)
+        with rows.row(location, name):
+            entry = fields.as_object(row, location)
+            name = fields.as_text(name, f"{location}.name", 500, empty=False)
             failure = entry.get("error_message") or entry.get("skip_message")
             failed = bool(entry.get("error_occurred") or entry.get("skipped") or failure)
-            fields.require(not failed, at, str(failure or "the benchmark failed"))
-            yield _row(entry, at, name, names, rows)
+            fields.require(not failed, location, str(failure or "the benchmark failed"))
+            yield _row(entry, location, name, names, rows)
 
 
-def _row(entry: Mapping[str, Any], at: str, name: str, names: set[str], rows: Rows) -> _Row:
-    name, aggregate = _kind(entry, at, name, names)
+def _row(entry: Mapping[str, Any], location: str, name: str, names: set[str], rows: Rows) -> _Row:
+    name, aggregate = _parse_kind(entry, location, name, names)
     is_complexity = aggregate in _COMPLEXITIES
-    fields.require(not is_complexity, at, f"a complexity coefficient ({aggregate}), not a time")
+    fields.require(
+        not is_complexity, location, f"a complexity coefficient ({aggregate}), not a time"
+    )
     index = entry.get("repetition_index")
     result = _Row(
-        at,
+        location,
         name,
         aggregate,
-        fields.as_text(entry.get("label") or "", f"{at}.label", 500),
-        None if index is None else fields.as_count(index, f"{at}.repetition_index"),
-        fields.as_count(entry.get("repetitions", 1), f"{at}.repetitions", MOST_N, least=1)
+        fields.as_text(entry.get("label") or "", f"{location}.label", 500),
+        None if index is None else fields.as_count(index, f"{location}.repetition_index"),
+        fields.as_count(entry.get("repetitions", 1), f"{location}.repetitions", MOST_N, minimum=1)
         if aggregate
         else 1,
     )
     if aggregate in ("", _MEDIAN, _MEAN):
-        result.figures["time"] = (_time(entry, at, "real_time"), "ns")
-        with rows.row(at, name):
-            result.figures["cpu_time"] = (_time(entry, at, "cpu_time"), "ns")
+        result.figures["time"] = (_time(entry, location, "real_time"), "ns")
+        with rows.row(location, name):
+            result.figures["cpu_time"] = (_time(entry, location, "cpu_time"), "ns")
         for counter, value in entry.items():
-            if counter not in _KNOWN and isinstance(value, (int, float)):
-                rows.need_room(at, len(result.figures))
-                with rows.row(at, name):
-                    number = fields.as_number(value, f"{at}.{counter}")
+            if counter not in _ROW_FIELDS and isinstance(value, (int, float)):
+                rows.need_room(location, len(result.figures))
+                with rows.row(location, name):
+                    number = fields.as_number(value, f"{location}.{counter}")
                     result.figures[counter] = (number, _UNITS.get(counter, ""))
     return result
 
 
-def _kind(entry: Mapping[str, Any], at: str, name: str, names: set[str]) -> tuple[str, str]:
+def _parse_kind(
+    entry: Mapping[str, Any], location: str, name: str, names: set[str]
+) -> tuple[str, str]:
     """Return the benchmark's name, and the aggregate of its repetitions, "" for a run."""
     if (kind := entry.get("run_type")) is not None or "aggregate_name" in entry:
         fields.require(
             kind in (None, "iteration", "aggregate"),
-            f"{at}.run_type",
+            f"{location}.run_type",
             "expected iteration or aggregate",
         )
         if kind == "iteration":
             return name, ""
-        aggregate = fields.as_text(entry.get("aggregate_name"), f"{at}.aggregate_name", 100)
+        aggregate = fields.as_text(entry.get("aggregate_name"), f"{location}.aggregate_name", 100)
         return (name if entry.get("run_name") else name.removesuffix(f"_{aggregate}")), aggregate
     if "big_o" in entry or "rms" in entry:
         return name, _COMPLEXITIES["rms" in entry]
@@ -152,12 +156,12 @@ def _kind(entry: Mapping[str, Any], at: str, name: str, names: set[str]) -> tupl
     return name, ""
 
 
-def _time(row: Mapping[str, Any], at: str, name: str) -> float:
+def _time(row: Mapping[str, Any], location: str, name: str) -> float:
     unit = row.get("time_unit", "ns")
     is_known = isinstance(unit, str) and unit in NANOSECONDS
-    fields.require(is_known, f"{at}.time_unit", "expected ns, us, ms or s")
-    value = fields.as_number(row.get(name), f"{at}.{name}")
-    return fields.as_number(value * NANOSECONDS[unit], f"{at}.{name}")
+    fields.require(is_known, f"{location}.time_unit", "expected ns, us, ms or s")
+    value = fields.as_number(row.get(name), f"{location}.{name}")
+    return fields.as_number(value * NANOSECONDS[unit], f"{location}.{name}")
 
 
 # ---- runs
@@ -177,13 +181,13 @@ def _by_series(same_name: list[_Row]) -> dict[str, list[_Row]]:
     return by_label
 
 
-def _add_run(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> None:
+def _add_run(rows: Rows, name: str, run: list[_Row], measured_at: datetime | None) -> None:
     kinds = [row.aggregate for row in run]
-    aggregate = next((one for one in ("", _MEDIAN, _MEAN) if one in kinds), None)
+    aggregate = next((preferred for preferred in ("", _MEDIAN, _MEAN) if preferred in kinds), None)
     if aggregate is None:
         for row in run:
             rows.leave_out(
-                row.at, name, f"{row.aggregate}: no repetitions, median or mean in the file"
+                row.location, name, f"{row.aggregate}: no repetitions, median or mean in the file"
             )
         return
     selected = [row for row in run if row.aggregate == aggregate]
@@ -191,7 +195,9 @@ def _add_run(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> N
     is_old = not aggregate and set(numbers) == {None}  # repetitions were not numbered
     if max(numbers.values()) > 1 and not is_old:
         for row in selected:
-            rows.leave_out(row.at, name, "this name and label occur more than once in the file")
+            rows.leave_out(
+                row.location, name, "this name and label occur more than once in the file"
+            )
         return
     suffix = "_mean" if aggregate == _MEAN else ""
     by_metric: dict[str, list[_Row]] = {}
@@ -203,10 +209,10 @@ def _add_run(rows: Rows, name: str, run: list[_Row], when: datetime | None) -> N
         value, unit = first.figures[metric]
         figure: dict[str, Any] = {"value": value, "n": first.repetitions}
         if not aggregate:
-            figure = sample_fields([row.figures[metric][0] for row in measured], first.at)
+            figure = sample_fields([row.figures[metric][0] for row in measured], first.location)
         if len(measured) == 1:  # a mean of many iterations: its variation is unknown
             figure |= {"low": None, "high": None}
         figure["better"] = "higher" if _RATE.search(metric) else better_direction(unit)
-        with rows.row(first.at, name):
-            figure |= {"metric": f"{metric}{suffix}", "unit": unit, "measured_at": when}
-            rows.add(first.at, make_point(rows.context, name, first.at, **figure))
+        with rows.row(first.location, name):
+            figure |= {"metric": f"{metric}{suffix}", "unit": unit, "measured_at": measured_at}
+            rows.add(first.location, make_point(rows.context, name, first.location, **figure))

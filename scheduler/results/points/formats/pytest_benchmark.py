@@ -73,7 +73,7 @@ def _point(
     else:
         figure = {
             "value": fields.as_number(stats.get("median"), f"{at}.stats.median") * factor,
-            "n": fields.as_count(stats.get("rounds", 1), f"{at}.stats.rounds", MOST_N, least=1),
+            "n": fields.as_count(stats.get("rounds", 1), f"{at}.stats.rounds", MOST_N, minimum=1),
         }
     return make_point(
         context, name, at, metric="time", unit="ns", measured_at=when, conditions=facts, **figure
