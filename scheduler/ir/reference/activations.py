@@ -24,12 +24,12 @@ def logaddexp(a: Args) -> Array:
 def complex_logaddexp(x: Array, y: Array) -> Array:
     """log(exp(x) + exp(y)) of complex numbers, relative to the one with the greater real part."""
     low, high = np.where(x.real < y.real, x, y), np.where(x.real < y.real, y, x)
-    made = high + np.log(1 + np.exp(low - high))
+    result = high + np.log(1 + np.exp(low - high))
     endless = np.isinf(low.real) & (low.real == high.real)
     ends = np.where(low.real < 0, low, np.log(np.exp(low) + np.exp(high)))
-    made = np.where(endless, ends, made)
+    result = np.where(endless, ends, result)
     nan = complex(np.nan, np.nan)
-    return np.asarray(np.where(np.isnan(x) | np.isnan(y), nan, made))
+    return np.asarray(np.where(np.isnan(x) | np.isnan(y), nan, result))
 
 
 def relu(a: Args) -> Array:

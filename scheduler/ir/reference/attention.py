@@ -78,13 +78,13 @@ def attention_backward(a: Args) -> tuple[Any, ...]:
         weights = np.where(np.isneginf(scores), 0.0, np.exp(scores - rows))
     inner = grad @ np.swapaxes(value, -1, -2) - (grad * a["out"]).sum(axis=-1, keepdims=True)
     moved = weights * inner * scale
-    made = (
+    result = (
         moved @ key,
         np.swapaxes(moved, -1, -2) @ query,
         np.swapaxes(weights, -1, -2) @ grad,
         None,
     )
-    return made if "grad_input_mask" in a else made[:3]
+    return result if "grad_input_mask" in a else result[:3]
 
 
 def attention(a: Args) -> Array:

@@ -172,7 +172,10 @@ def _input_gradient(g: Array, normal: Array, inverse: Array, axes: tuple[int, ..
 
 
 def _requested_gradients(mask: tuple[bool, ...], *made: Callable[[], Any]) -> tuple[Any, ...]:
-    return tuple(make() if asked else None for asked, make in zip(mask, made, strict=True))
+    return tuple(
+        gradient() if is_requested else None
+        for is_requested, gradient in zip(mask, made, strict=True)
+    )
 
 
 def layer_norm_backward(a: Args) -> tuple[Any, ...]:

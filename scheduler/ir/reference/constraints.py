@@ -44,13 +44,13 @@ class Sizes:
         self._graph = graph
         self._bindings = dict(bindings)
 
-    def numel(self, argument: Argument, place: slice) -> int | None:
+    def numel(self, argument: Argument, position: slice) -> int | None:
         """Return the product of some of a tensor's sizes; None if no tensor or data-dependent."""
         meta = self._graph.tensors.get(argument.name) if isinstance(argument, Ref) else None
         if meta is None:
             return None
         try:
-            return math.prod(evaluate(size, self._bindings) for size in meta.size[place])
+            return math.prod(evaluate(size, self._bindings) for size in meta.size[position])
         except KeyError:
             return None
 

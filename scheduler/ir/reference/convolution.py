@@ -83,16 +83,16 @@ def _scatter_windows(x: Array, weight: Array, a: Args, size: tuple[int, ...]) ->
         max((n - 1) * s + (k - 1) * d + 1, size_ + p)
         for n, s, k, d, size_, p in zip(count, stride, kernel, dilation, size, padding, strict=True)
     )
-    made = np.zeros((batch, groups * each, *whole), dtype=np.result_type(x, weight))
+    result = np.zeros((batch, groups * each, *whole), dtype=np.result_type(x, weight))
     if min(x.shape) > 0:
-        for tap, place in _taps(kernel, tuple(count), a):
+        for tap, position in _taps(kernel, tuple(count), a):
             own: Any = (..., *tap)
             product = np.einsum("bgcp,gco->bgop", parts, weights[own])
-            made[(slice(None), slice(None), *place)] += product.reshape(
+            result[(slice(None), slice(None), *position)] += product.reshape(
                 batch, groups * each, *count
             )
     inside = tuple(slice(p, p + n) for p, n in zip(padding, size, strict=True))
-    return np.asarray(made[(slice(None), slice(None), *inside)])
+    return np.asarray(result[(slice(None), slice(None), *inside)])
 
 
 def conv_transpose(a: Args) -> Array:
@@ -117,19 +117,19 @@ def convolution_backward(a: Args) -> tuple[Array | None, ...]:
     """Return the gradients of input, weight and bias that ``output_mask`` requests."""
     grad, x, weight = a["grad_output"], a["input"], a["weight"]
     by_input, by_weight, by_bias = a["output_mask"]
-    made: list[Any] = [None, None, None]
+    result: list[Any] = [None, None, None]
     if by_input:
         if a["transposed"]:
-            made[0] = convolution({**a, "input": grad, "bias": None, "transposed": False})
-            made[0] = made[0][(..., *(slice(0, n) for n in x.shape[2:]))]
+            result[0] = convolution({**a, "input": grad, "bias": None, "transposed": False})
+            result[0] = result[0][(..., *(slice(0, n) for n in x.shape[2:]))]
         else:
-            made[0] = _scatter_windows(grad, weight, a, x.shape[2:])
+            result[0] = _scatter_windows(grad, weight, a, x.shape[2:])
     if by_weight:
         moving, fixed = (grad, x) if a["transposed"] else (x, grad)
-        made[1] = _weight_gradient(moving, fixed, weight, a)
+        result[1] = _weight_gradient(moving, fixed, weight, a)
     if by_bias:
-        made[2] = grad.sum(axis=(0, *range(2, grad.ndim)))
-    return tuple(made)
+        result[2] = grad.sum(axis=(0, *range(2, grad.ndim)))
+    return tuple(result)
 
 
 def _weight_gradient(moving: Array, fixed: Array, weight: Array, a: Args) -> Array:
@@ -138,11 +138,11 @@ def _weight_gradient(moving: Array, fixed: Array, weight: Array, a: Args) -> Arr
     padded = np.pad(moving, [(0, 0), (0, 0), *((p, p) for p in padding)])
     batch, rows, *count = fixed.shape
     outer = fixed.reshape(batch, groups, rows // groups, -1)
-    made = np.zeros((groups, rows // groups, weight.shape[1], *kernel))
+    result = np.zeros((groups, rows // groups, weight.shape[1], *kernel))
     if min(fixed.shape) > 0:
-        for tap, place in _taps(kernel, tuple(count), a):
-            inner = padded[(slice(None), slice(None), *place)]
+        for tap, position in _taps(kernel, tuple(count), a):
+            inner = padded[(slice(None), slice(None), *position)]
             inner = inner.reshape(batch, groups, weight.shape[1], -1)
             own: Any = (..., *tap)
-            made[own] = np.einsum("bgop,bgcp->goc", outer, inner)
-    return made.reshape(weight.shape)
+            result[own] = np.einsum("bgop,bgcp->goc", outer, inner)
+    return result.reshape(weight.shape)

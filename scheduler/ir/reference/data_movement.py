@@ -17,10 +17,10 @@ def with_copy(rule: Rule) -> Rule:
     """Return a rule that copies the results of ``rule``."""
 
     def copy(a: Args) -> Any:
-        made = rule(a)
-        if isinstance(made, tuple):
-            return tuple(np.array(one) for one in made)
-        return np.array(made)
+        result = rule(a)
+        if isinstance(result, tuple):
+            return tuple(np.array(one) for one in result)
+        return np.array(result)
 
     return copy
 
@@ -40,10 +40,10 @@ def flipud(a: Args) -> Any:
 def diag_embed(a: Args) -> Any:
     x, offset = a["self"], a["offset"]
     extent = x.shape[-1] + abs(offset)
-    made = np.zeros((*x.shape[:-1], extent, extent), x.dtype)
-    places = np.arange(x.shape[-1])
-    made[..., places + max(-offset, 0), places + max(offset, 0)] = x
-    return np.moveaxis(made, (-2, -1), (a["dim1"], a["dim2"]))
+    result = np.zeros((*x.shape[:-1], extent, extent), x.dtype)
+    positions = np.arange(x.shape[-1])
+    result[..., positions + max(-offset, 0), positions + max(offset, 0)] = x
+    return np.moveaxis(result, (-2, -1), (a["dim1"], a["dim2"]))
 
 
 def diag(a: Args) -> Array:
@@ -114,19 +114,19 @@ def split_along(dim: int) -> Rule:
     return rule
 
 
-def _split(x: Array, dim: int, places: Any) -> tuple[Array, ...]:
+def _split(x: Array, dim: int, positions: Any) -> tuple[Array, ...]:
     """Split into sections of nearly equal size, or at positions like Python slices."""
     length = x.shape[dim]
-    if isinstance(places, int):
-        if not 0 < places <= MAX_OUTPUTS:
-            raise UnsupportedUseError(f"a split into {places} sections is not supported")
-        least, more = divmod(length, places)
-        sizes = [least + 1] * more + [least] * (places - more)
+    if isinstance(positions, int):
+        if not 0 < positions <= MAX_OUTPUTS:
+            raise UnsupportedUseError(f"a split into {positions} sections is not supported")
+        least, more = divmod(length, positions)
+        sizes = [least + 1] * more + [least] * (positions - more)
         ends = [0, *itertools.accumulate(sizes)]
         pairs = list(itertools.pairwise(ends))
     else:
-        starts = [0, *places]
-        pairs = list(zip(starts, [*places, length], strict=True))
+        starts = [0, *positions]
+        pairs = list(zip(starts, [*positions, length], strict=True))
     return tuple(
         slice_op({"self": x, "dim": dim, "start": start, "end": end, "step": 1})
         for start, end in pairs
@@ -160,12 +160,12 @@ def block_diag(a: Args) -> Array:
     rows, columns = (sum(block.shape[d] for block in blocks) for d in (0, 1))
     if rows * columns > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"a result of {rows} by {columns} elements is too large")
-    made = np.zeros((rows, columns), np.result_type(*blocks))
+    result = np.zeros((rows, columns), np.result_type(*blocks))
     row = column = 0
     for block in blocks:
-        made[row : row + block.shape[0], column : column + block.shape[1]] = block
+        result[row : row + block.shape[0], column : column + block.shape[1]] = block
         row, column = row + block.shape[0], column + block.shape[1]
-    return made
+    return result
 
 
 def cartesian_prod(a: Args) -> Any:
@@ -221,5 +221,7 @@ def sum_to_size(a: Args) -> Any:
 
 def unsafe_masked_index(a: Args) -> Any:
     mask = np.asarray(a["mask"], bool)
-    places = tuple(slice(None) if one is None else np.where(mask, one, 0) for one in a["indices"])
-    return np.where(mask, a["self"][places], a["fill"])
+    positions = tuple(
+        slice(None) if one is None else np.where(mask, one, 0) for one in a["indices"]
+    )
+    return np.where(mask, a["self"][positions], a["fill"])

@@ -23,34 +23,34 @@ def embedding_bag(a: Args) -> tuple[Array, ...]:
     rows = weight[indices]
     if a["per_sample_weights"] is not None:
         rows = rows * a["per_sample_weights"][:, None]
-    made = np.full((bags, weight.shape[1]), -np.inf if mode == _MAX else 0.0)
+    result = np.full((bags, weight.shape[1]), -np.inf if mode == _MAX else 0.0)
     combine = np.maximum if mode == _MAX else np.add
-    combine.at(made, bag[used], rows[used])
+    combine.at(result, bag[used], rows[used])
     counts = np.bincount(bag[used], minlength=bags)
     if mode == _MEAN:
-        made = made / np.maximum(counts, 1)[:, None]
-    made = np.where(counts[:, None] > 0, made, 0.0)
+        result = result / np.maximum(counts, 1)[:, None]
+    result = np.where(counts[:, None] > 0, result, 0.0)
     if mode == _SUM:
         # What torch's shortest way of adding up leaves out; f64 has no such way.
         short = padding < 0 and a[OWN_DTYPE] in (DType.F32, DType.F16)
         nothing = np.zeros(bags, dtype=np.int64)
-        return made, bag[: 0 if short else None], nothing, nothing
+        return result, bag[: 0 if short else None], nothing, nothing
     if mode == _MEAN:
-        return made, bag, counts, counts
-    return made, bag, counts, _first_maxima(made, rows, bag, used, indices)
+        return result, bag, counts, counts
+    return result, bag, counts, _first_maxima(result, rows, bag, used, indices)
 
 
 def embedding_bag_forward(a: Args) -> tuple[Array, ...]:
     """As ``embedding_bag``, with as many bag sizes as offsets, as in exported graphs."""
-    made, bag, counts, maxima = embedding_bag(a)
+    result, bag, counts, maxima = embedding_bag(a)
     rest = np.zeros(a["offsets"].shape[0] - len(counts), dtype=np.int64)
-    return made, bag, np.concatenate([counts, rest]), maxima
+    return result, bag, np.concatenate([counts, rest]), maxima
 
 
-def _first_maxima(made: Array, rows: Array, bag: Array, used: Array, indices: Array) -> Array:
+def _first_maxima(result: Array, rows: Array, bag: Array, used: Array, indices: Array) -> Array:
     """Return the row of each maximum, the first of equal ones; 0 for an empty bag."""
-    first = np.full(made.shape, len(indices), dtype=np.int64)
-    entries, columns = np.nonzero((rows == made[bag]) & used[:, None])
+    first = np.full(result.shape, len(indices), dtype=np.int64)
+    entries, columns = np.nonzero((rows == result[bag]) & used[:, None])
     np.minimum.at(first, (bag[entries], columns), entries)
     return np.where(first < len(indices), np.append(indices, 0)[first], 0)
 
@@ -73,16 +73,18 @@ def segment_reduce(a: Args) -> Array:
     data = data.reshape(-1, *data.shape[axis:])
     lengths = _segment_lengths(a)
     start = nothing if a["initial"] is None else float(a["initial"])
-    made = np.full((len(data), lengths.shape[1], *data.shape[2:]), start)
+    result = np.full((len(data), lengths.shape[1], *data.shape[2:]), start)
     for line, (own, counts) in enumerate(zip(data, lengths, strict=True)):
         segment = np.repeat(np.arange(len(counts)), counts)
-        combine.at(made[line], segment, own[: len(segment)])
+        combine.at(result[line], segment, own[: len(segment)])
         if reduce == "mean":
             shape = (-1,) + (1,) * (own.ndim - 1)
             empty = (counts == 0).reshape(shape)
             kept = np.nan if a["initial"] is None else start
-            made[line] = np.where(empty, kept, made[line] / np.maximum(counts, 1).reshape(shape))
-    return made.reshape(*batch, *made.shape[1:])
+            result[line] = np.where(
+                empty, kept, result[line] / np.maximum(counts, 1).reshape(shape)
+            )
+    return result.reshape(*batch, *result.shape[1:])
 
 
 _SEGMENTS: dict[Any, tuple[np.ufunc, float]] = {

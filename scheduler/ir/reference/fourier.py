@@ -38,8 +38,8 @@ def _transform(x: Array, dims: tuple[int, ...], *, forward: bool) -> Array:
 
 def complex_to_complex(a: Args) -> Array:
     x, dims = a["self"], _fft_dims(a)
-    made = _transform(x, dims, forward=a["forward"])
-    return np.asarray(made * _scale(a["normalization"], _points(x, dims)))
+    result = _transform(x, dims, forward=a["forward"])
+    return np.asarray(result * _scale(a["normalization"], _points(x, dims)))
 
 
 def real_to_complex(a: Args) -> Array:
@@ -56,9 +56,9 @@ def complex_to_real(a: Args) -> Array:
     x, dims, size = a["self"], _fft_dims(a), a["last_dim_size"]
     _check(size * max(1, x.size))
     points = _points(x, dims[:-1]) * size
-    made = _transform(x, dims[:-1], forward=False)
-    made = np.fft.irfft(made, n=size, axis=dims[-1], norm="forward")
-    return np.asarray(made * _scale(a["normalization"], points))
+    result = _transform(x, dims[:-1], forward=False)
+    result = np.fft.irfft(result, n=size, axis=dims[-1], norm="forward")
+    return np.asarray(result * _scale(a["normalization"], points))
 
 
 def _check(elements: int) -> None:
@@ -93,8 +93,8 @@ def _axes(a: Args, x: Array) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
         rank = x.ndim if sizes is None else len(sizes)
         dims = tuple(range(x.ndim - rank, x.ndim))
     dims = tuple(d % x.ndim for d in dims)
-    given = (None,) * len(dims) if sizes is None else sizes
-    points = tuple(None if n in (None, -1) else n for n in given)
+    lengths = (None,) * len(dims) if sizes is None else sizes
+    points = tuple(None if n in (None, -1) else n for n in lengths)
     _check(math.prod(n or x.shape[d] for d, n in zip(dims, points, strict=True)) * max(1, x.size))
     return dims, points
 
@@ -109,8 +109,8 @@ def fft_nd(
         x = as_float(a["self"])
         dims, points = _axes(a, x)
         steps = [
-            (last if place == len(dims) - 1 else others, dim, n)
-            for place, (dim, n) in enumerate(zip(dims, points, strict=True))
+            (last if position == len(dims) - 1 else others, dim, n)
+            for position, (dim, n) in enumerate(zip(dims, points, strict=True))
         ]
         for function, dim, n in steps[::-1] if last_first else steps:
             x = function(x, n=n, axis=dim, norm=_norm(a))
@@ -156,14 +156,14 @@ def stft(a: Args) -> Array:
         x = np.pad(x, half, mode=modes[a["pad_mode"]])  # type: ignore[call-overload]
     count = 1 + (x.shape[-1] - points) // step
     _check(count * points * max(1, x.size // max(1, x.shape[-1])))
-    places = np.arange(count)[:, None] * step + np.arange(points)
-    frames = x[..., places] * _window(a, length, points)
+    positions = np.arange(count)[:, None] * step + np.arange(points)
+    frames = x[..., positions] * _window(a, length, points)
     onesided = not np.iscomplexobj(frames) if a["onesided"] is None else a["onesided"]
-    made = np.fft.rfft(frames) if onesided else np.fft.fft(frames)
-    made = np.swapaxes(made / math.sqrt(points) if a["normalized"] else made, -1, -2)
+    result = np.fft.rfft(frames) if onesided else np.fft.fft(frames)
+    result = np.swapaxes(result / math.sqrt(points) if a["normalized"] else result, -1, -2)
     if a["return_complex"] or (a["return_complex"] is None and np.iscomplexobj(frames)):
-        return np.asarray(made)
-    return np.stack([made.real, made.imag], axis=-1)
+        return np.asarray(result)
+    return np.stack([result.real, result.imag], axis=-1)
 
 
 def istft(a: Args) -> Array:
@@ -185,9 +185,9 @@ def istft(a: Args) -> Array:
     whole = points + step * (count - 1)
     signal = np.zeros((*frames.shape[:-2], whole), dtype=frames.dtype)
     squares = np.zeros(whole, dtype=window.dtype)
-    for place in range(count):
-        part = slice(place * step, place * step + points)
-        signal[..., part] += frames[..., place, :]
+    for position in range(count):
+        part = slice(position * step, position * step + points)
+        signal[..., part] += frames[..., position, :]
         squares[part] += window * window
     start = points // 2 if a["center"] else 0
     end = whole - start

@@ -36,14 +36,14 @@ def _keys(x: Array) -> Array:
     return np.where(x <= 1, near, np.where(x < 2, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a, 0))
 
 
-def _read_at(x: Array, places: list[Array]) -> Array:
+def _read_at(x: Array, positions: list[Array]) -> Array:
     """Read x [N, C, ...] at integer positions [N, ...]; 0 outside."""
-    inside = np.ones(places[0].shape, bool)
+    inside = np.ones(positions[0].shape, bool)
     clipped = []
-    for place, size in zip(places, x.shape[2:], strict=True):
-        inside &= (place >= 0) & (place < size)
-        clipped.append(_clip(place, size).astype(np.int64))
-    batch = np.arange(x.shape[0]).reshape(-1, *(1,) * (places[0].ndim - 1))
+    for position, size in zip(positions, x.shape[2:], strict=True):
+        inside &= (position >= 0) & (position < size)
+        clipped.append(_clip(position, size).astype(np.int64))
+    batch = np.arange(x.shape[0]).reshape(-1, *(1,) * (positions[0].ndim - 1))
     found = np.moveaxis(x, 1, -1)[(batch, *clipped)]
     return np.moveaxis(np.where(inside[..., None], found, 0), -1, 1)
 
@@ -60,8 +60,8 @@ def grid_sampler(a: Args) -> Array:
         at = (at + 1) / 2 * (size - 1) if aligned else ((at + 1) * size - 1) / 2
         if mode == _CUBIC:
             low = np.floor(at)
-            places = [low + k for k in (-1, 0, 1, 2)]
-            taps.append([(_pad(p, size, padding, aligned), _keys(p - at)) for p in places])
+            positions = [low + k for k in (-1, 0, 1, 2)]
+            taps.append([(_pad(p, size, padding, aligned), _keys(p - at)) for p in positions])
             continue
         at = _pad(at, size, padding, aligned)
         if mode == _NEAREST:
@@ -74,7 +74,7 @@ def grid_sampler(a: Args) -> Array:
         weight: Any = 1.0
         for _, share in chosen:
             weight = weight * share
-        total = total + _read_at(x, [place for place, _ in chosen]) * weight[:, None]
+        total = total + _read_at(x, [position for position, _ in chosen]) * weight[:, None]
     return np.asarray(total)
 
 
@@ -97,35 +97,35 @@ def _windows(a: Args, size: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, p, d, k, s in zip(size, padding, dilation, kernel, stride, strict=True)
     )
-    places = [
+    positions = [
         (..., *(
             slice(t * d, t * d + (n - 1) * s + 1, s)
             for t, d, n, s in zip(tap, dilation, counts, stride, strict=True)
         ))
         for tap in np.ndindex(*kernel)
     ]  # fmt: skip
-    return kernel, counts, places
+    return kernel, counts, positions
 
 
 def im2col(a: Args) -> Array:
     x = a["self"]
-    _, counts, places = _windows(a, x.shape[-2:])
+    _, counts, positions = _windows(a, x.shape[-2:])
     wide = [(0, 0)] * (x.ndim - 2) + [(p, p) for p in pair(a["padding"], 2)]
     padded = np.pad(x, wide)
-    columns = np.stack([padded[place] for place in places], axis=-3)
+    columns = np.stack([padded[position] for position in positions], axis=-3)
     lead = x.shape[:-3]
-    return np.asarray(columns.reshape(*lead, x.shape[-3] * len(places), counts[0] * counts[1]))
+    return np.asarray(columns.reshape(*lead, x.shape[-3] * len(positions), counts[0] * counts[1]))
 
 
 def col2im(a: Args) -> Array:
     columns = a["self"]
     size = tuple(int(n) for n in a["output_size"])
     padding = pair(a["padding"], 2)
-    _, counts, places = _windows(a, size)
+    _, counts, positions = _windows(a, size)
     lead = columns.shape[:-2]
-    parts = columns.reshape(*lead, columns.shape[-2] // len(places), len(places), *counts)
+    parts = columns.reshape(*lead, columns.shape[-2] // len(positions), len(positions), *counts)
     image = np.zeros((*parts.shape[:-3], *(n + 2 * p for n, p in zip(size, padding, strict=True))))
-    for number, place in enumerate(places):
-        image[place] += parts[..., number, :, :]
+    for number, position in enumerate(positions):
+        image[position] += parts[..., number, :, :]
     (top, left), (height, width) = padding, size
     return np.asarray(image[..., top : top + height, left : left + width])

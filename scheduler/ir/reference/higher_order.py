@@ -14,8 +14,10 @@ from scheduler.limits import MAX_ITERATIONS
 
 def cond(a: Args) -> tuple[Any, ...]:
     """Run the branch that ``pred`` (one element) selects, and not the other."""
-    made: tuple[Any, ...] = a[RUN](a["true_fn" if np.all(a["pred"]) else "false_fn"], a["operands"])
-    return made
+    result: tuple[Any, ...] = a[RUN](
+        a["true_fn" if np.all(a["pred"]) else "false_fn"], a["operands"]
+    )
+    return result
 
 
 def while_loop(a: Args) -> tuple[Any, ...]:
@@ -34,34 +36,34 @@ def scan(a: Args) -> tuple[Any, ...]:
     dimension 0). Returns the final carried values, then the other results, stacked."""
     carried, xs = tuple(a["init"]), tuple(a["xs"])
     steps = _slice_count(xs)
-    made: list[tuple[Any, ...]] = []
+    result: list[tuple[Any, ...]] = []
     for step in range(steps):
-        given = (*carried, *(x[step] for x in xs), *a["additional_inputs"])
-        results = a[RUN](a["combine_fn"], given)
+        operands = (*carried, *(x[step] for x in xs), *a["additional_inputs"])
+        results = a[RUN](a["combine_fn"], operands)
         carried = results[: len(carried)]
-        made.append(results[len(carried) :])
-    return (*carried, *_stack(made))
+        result.append(results[len(carried) :])
+    return (*carried, *_stack(result))
 
 
 def associative_scan(a: Args) -> tuple[Any, ...]:
     """Scan the slices along dimension 0 with ``combine_fn``."""
     xs = tuple(a["xs"])
     running = tuple(x[0] for x in xs) if _slice_count(xs) else ()
-    made = [running]
+    result = [running]
     for step in range(1, _slice_count(xs)):
-        given = (*running, *(x[step] for x in xs), *a["additional_inputs"])
-        running = a[RUN](a["combine_fn"], given)
-        made.append(running)
-    return _stack(made)
+        operands = (*running, *(x[step] for x in xs), *a["additional_inputs"])
+        running = a[RUN](a["combine_fn"], operands)
+        result.append(running)
+    return _stack(result)
 
 
 def map_op(a: Args) -> tuple[Any, ...]:
     """Apply ``f`` to each slice of ``xs`` along dimension 0, and stack the results."""
     xs = tuple(a["xs"])
-    made = [
+    result = [
         a[RUN](a["f"], (*(x[step] for x in xs), *a["pos_args"])) for step in range(_slice_count(xs))
     ]
-    return _stack(made)
+    return _stack(result)
 
 
 def _slice_count(xs: Sequence[Array]) -> int:
@@ -74,5 +76,5 @@ def _slice_count(xs: Sequence[Array]) -> int:
     return steps
 
 
-def _stack(made: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return tuple(np.stack(each) for each in zip(*made, strict=True))
+def _stack(result: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(np.stack(each) for each in zip(*result, strict=True))

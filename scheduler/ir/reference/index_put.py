@@ -191,16 +191,16 @@ def embedding_dense_backward(a: Args) -> Array:
 
 
 def _write_slice(result: Array, a: Args, part: Array) -> Array:
-    place = [slice(None)] * result.ndim
-    place[a["dim"]] = slice(a["start"], a["end"], a["step"])
-    result[tuple(place)] = part
+    position = [slice(None)] * result.ndim
+    position[a["dim"]] = slice(a["start"], a["end"], a["step"])
+    result[tuple(position)] = part
     return np.asarray(result)
 
 
 def _write_select(result: Array, a: Args, part: Array) -> Array:
-    place: list[Any] = [slice(None)] * result.ndim
-    place[a["dim"]] = a["index"]
-    result[tuple(place)] = part
+    position: list[Any] = [slice(None)] * result.ndim
+    position[a["dim"]] = a["index"]
+    result[tuple(position)] = part
     return np.asarray(result)
 
 
@@ -247,6 +247,6 @@ def unfold_backward(a: Args) -> Array:
     along = np.moveaxis(result, a["dim"], 0)
     windows = np.moveaxis(grad, a["dim"] % result.ndim, 0)
     starts = np.arange(len(windows)) * step
-    for place in range(a["size"]):
-        np.add.at(along, starts + place, windows[..., place])
+    for position in range(a["size"]):
+        np.add.at(along, starts + position, windows[..., position])
     return result

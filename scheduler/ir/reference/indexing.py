@@ -15,9 +15,9 @@ _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 def gather_index(index: Array, dim: int) -> tuple[Array, ...]:
     """Return ``index`` along ``dim``, and each element's own position along the other axes."""
-    places = list(np.ix_(*(np.arange(size) for size in index.shape)))
-    places[dim] = index
-    return tuple(places)
+    positions = list(np.ix_(*(np.arange(size) for size in index.shape)))
+    positions[dim] = index
+    return tuple(positions)
 
 
 def gather(a: Args) -> Array:
@@ -156,9 +156,9 @@ def nonzero_static(a: Args) -> Any:
     found, size = nonzero(a), int(a["size"])
     if size * max(found.shape[1], 1) > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"a result of {size} rows is too large")
-    made = np.full((size, found.shape[1]), a["fill_value"], np.int64)
-    made[: len(found)] = found[:size]
-    return made
+    result = np.full((size, found.shape[1]), a["fill_value"], np.int64)
+    result[: len(found)] = found[:size]
+    return result
 
 
 def nonzero_places(a: Args) -> Any:
@@ -197,9 +197,9 @@ def padding_backward(mode: str) -> Rule:
         numbers = np.arange(math.prod(plane)).reshape(plane)
         source = pad({"self": numbers, "pad": a["padding"], "mode": mode}).ravel()
         grad = a["grad_output"].reshape(-1, source.size)
-        made = np.zeros((grad.shape[0], numbers.size))
-        for row, values in zip(made, grad, strict=True):
+        result = np.zeros((grad.shape[0], numbers.size))
+        for row, values in zip(result, grad, strict=True):
             np.add.at(row, source, values)
-        return made.reshape(x.shape)
+        return result.reshape(x.shape)
 
     return rule

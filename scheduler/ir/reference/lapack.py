@@ -23,8 +23,8 @@ def scipy_linalg() -> Any:
 
 def to_double(array: Any) -> Array:
     """Convert to double precision, real or complex."""
-    given = np.asarray(array)
-    return given.astype(np.complex128 if np.iscomplexobj(given) else np.float64, copy=False)
+    matrix = np.asarray(array)
+    return matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64, copy=False)
 
 
 def transpose(a: Array) -> Array:
@@ -47,8 +47,8 @@ def each_matrix(function: Callable[..., tuple[Any, ...]], *matrices: Array) -> t
     batch = np.broadcast_shapes(*(m.shape[:-2] for m in matrices))
     full = [np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in matrices]
     if 0 in batch:  # take shapes and types from regular matrices
-        made = function(*(_regular_stand_in(m) for m in matrices))
-        parts = [np.asarray(part) for part in made]
+        result = function(*(_regular_stand_in(m) for m in matrices))
+        parts = [np.asarray(part) for part in result]
         return tuple(np.zeros((*batch, *p.shape), p.dtype) for p in parts)
     rows = [function(*(m[at] for m in full)) for at in np.ndindex(*batch)]
     return tuple(

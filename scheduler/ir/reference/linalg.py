@@ -22,8 +22,8 @@ from scheduler.ir.reference.rule import Args, Array, Result
 
 
 def inverse(a: Args) -> Result:
-    given = to_double(a["A"] if "A" in a else a["self"])
-    return call_lapack(lambda: NUMPY.inv(given))
+    matrix = to_double(a["A"] if "A" in a else a["self"])
+    return call_lapack(lambda: NUMPY.inv(matrix))
 
 
 def inverse_ex(a: Args) -> Result:
@@ -36,8 +36,8 @@ def _solve(a: Array, b: Array, left: bool) -> Array:
     right = b[..., None] if vector else b
     if not left:
         return np.swapaxes(_solve(transpose(a), transpose(right), True), -1, -2)
-    made = call_lapack(lambda: NUMPY.solve(a, right))
-    return np.asarray(made[..., 0] if vector else made)
+    result = call_lapack(lambda: NUMPY.solve(a, right))
+    return np.asarray(result[..., 0] if vector else result)
 
 
 def solve(a: Args) -> Result:
@@ -48,9 +48,9 @@ def solve_ex(a: Args) -> Result:
     return solve(a), lu_packed(a["A"])[2]
 
 
-def _factors_of(given: Any) -> tuple[Array, ...]:
+def _factors_of(matrix: Any) -> tuple[Array, ...]:
     """Return the factors that torch saves: of the transposed matrix, unless it is complex."""
-    a = to_double(given)
+    a = to_double(matrix)
     return lu_packed(a if np.iscomplexobj(a) else transpose(a))
 
 
@@ -60,18 +60,18 @@ def solve_with_factors(a: Args) -> Result:
 
 
 def solve_triangular(a: Args) -> Result:
-    given, right = to_double(a["self"]), to_double(a["B"])
-    made = _solve_triangle(given, right if a["left"] else transpose(right), a, not a["left"])
-    return made if a["left"] else transpose(made)
+    matrix, right = to_double(a["self"]), to_double(a["B"])
+    result = _solve_triangle(matrix, right if a["left"] else transpose(right), a, not a["left"])
+    return result if a["left"] else transpose(result)
 
 
 def triangular_solve(a: Args) -> Result:
-    given = to_double(a["A"])
-    return _solve_triangle(given, to_double(a["self"]), a, a["transpose"]), given
+    matrix = to_double(a["A"])
+    return _solve_triangle(matrix, to_double(a["self"]), a, a["transpose"]), matrix
 
 
-def _solve_triangle(given: Array, right: Array, a: Args, transposed: bool) -> Array:
-    triangle = np.triu(given) if a["upper"] else np.tril(given)
+def _solve_triangle(coefficients: Array, right: Array, a: Args, transposed: bool) -> Array:
+    triangle = np.triu(coefficients) if a["upper"] else np.tril(coefficients)
     if a["unitriangular"]:
         own = np.einsum("...ii->...i", triangle)
         triangle = triangle - own[..., None] * np.eye(own.shape[-1]) + np.eye(own.shape[-1])
@@ -113,8 +113,8 @@ def determinant_with_factors(a: Args) -> Result:
 
 
 def sign_and_log(a: Args) -> Result:
-    made = NUMPY.slogdet(to_double(a["A"] if "A" in a else a["self"]))
-    return made[0], made[1]
+    result = NUMPY.slogdet(to_double(a["A"] if "A" in a else a["self"]))
+    return result[0], result[1]
 
 
 def sign_and_log_with_factors(a: Args) -> Result:

@@ -107,11 +107,11 @@ def multi_margin(a: Args) -> Any:
 def multilabel_margin_forward(a: Args) -> Any:
     """Return the loss, and which classes are targets: those before the first -1."""
     x, target = np.atleast_2d(as_float(a["self"])), np.atleast_2d(a["target"])
-    given = np.cumprod(target >= 0, axis=1).astype(bool)
+    is_target = np.cumprod(target >= 0, axis=1).astype(bool)
     chosen = np.zeros(x.shape)
     losses = np.zeros(len(x))
     for row in range(len(x)):
-        classes_of_row = target[row][given[row]]
+        classes_of_row = target[row][is_target[row]]
         chosen[row, classes_of_row] = 1
         others = x[row][chosen[row] == 0]
         difference = 1 - x[row, classes_of_row][:, None] + others[None, :]
@@ -204,10 +204,10 @@ def cdist(a: Args) -> Array:
     first, second = as_float(a["x1"]), as_float(a["x2"])
     p = a.get("p", 2.0)
     lead = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
-    made = np.empty((*lead, first.shape[-2], second.shape[-2]))
+    result = np.empty((*lead, first.shape[-2], second.shape[-2]))
     for row in range(first.shape[-2]):  # all differences at once could be many
-        made[..., row, :] = _norm(first[..., row, None, :] - second, p, -1)
-    return made
+        result[..., row, :] = _norm(first[..., row, None, :] - second, p, -1)
+    return result
 
 
 def pdist(a: Args) -> Array:

@@ -81,25 +81,25 @@ def rows_by_group(a: Args) -> Result:
 
 
 def _rows(x: Array, y: Array, ends: Array) -> Array:
-    made = np.zeros((x.shape[0], y.shape[-1]), np.result_type(x, y))
-    for group, place in _groups(ends, x.shape[0]):
-        made[place] = x[place] @ y[group]
-    return made
+    result = np.zeros((x.shape[0], y.shape[-1]), np.result_type(x, y))
+    for group, position in _groups(ends, x.shape[0]):
+        result[position] = x[position] @ y[group]
+    return result
 
 
 def grouped_mm(a: Args) -> Result:
     """torch's four forms: groups of rows, of columns, of the summed axis, or a batch."""
     x, y, ends = np.asarray(a["self"]), np.asarray(a["mat2"]), a["offs"]
     if x.ndim == y.ndim == 3:
-        made = x @ y
+        result = x @ y
     elif y.ndim == 3:
-        made = _rows(x, y, ends)
+        result = _rows(x, y, ends)
     elif x.ndim == 3:
-        made = np.swapaxes(_rows(y.T, np.swapaxes(x, 1, 2), ends), 0, 1)
+        result = np.swapaxes(_rows(y.T, np.swapaxes(x, 1, 2), ends), 0, 1)
     else:
-        parts = [x[:, place] @ y[place] for _, place in _groups(ends, x.shape[1])]
-        made = np.stack(parts)
-    return made if a["bias"] is None else made + np.asarray(a["bias"])
+        parts = [x[:, position] @ y[position] for _, position in _groups(ends, x.shape[1])]
+        result = np.stack(parts)
+    return result if a["bias"] is None else result + np.asarray(a["bias"])
 
 
 def addbmm(a: Args) -> Any:
@@ -140,8 +140,8 @@ def chain_matmul(a: Args) -> Any:
 
 def bilinear(a: Args) -> Any:
     x, y = as_float(a["input1"]), as_float(a["input2"])
-    made = np.einsum("...i,oij,...j->...o", x, as_float(a["weight"]), y, optimize=True)
-    return made if a["bias"] is None else made + a["bias"]
+    result = np.einsum("...i,oij,...j->...o", x, as_float(a["weight"]), y, optimize=True)
+    return result if a["bias"] is None else result + a["bias"]
 
 
 def trilinear(a: Args) -> Any:

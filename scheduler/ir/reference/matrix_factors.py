@@ -47,11 +47,11 @@ def unpack_lu(lu: Array) -> tuple[Array, Array]:
     return lower, np.triu(lu[..., :k, :])
 
 
-def _pivots(given: Array, rows: int, least: int = 1) -> Array:
+def _pivots(matrix: Array, rows: int, least: int = 1) -> Array:
     """Check pivots, since LAPACK uses them as indices: from 1, or negative for 2x2 blocks."""
-    if given.size and (given.min() < least or given.max() > rows or not given.all()):
+    if matrix.size and (matrix.min() < least or matrix.max() > rows or not matrix.all()):
         raise UnsupportedUseError(f"a pivot is not one of {rows} rows")
-    return np.asarray(given[0])
+    return np.asarray(matrix[0])
 
 
 def permutation(pivots: Array, rows: int) -> Array:
@@ -61,9 +61,9 @@ def permutation(pivots: Array, rows: int) -> Array:
         order = np.arange(rows)
         for row, other in enumerate(_pivots(exchanges, rows) - 1):
             order[[row, other]] = order[[other, row]]
-        made = np.zeros((rows, rows))
-        made[order, np.arange(rows)] = 1
-        return (made,)
+        result = np.zeros((rows, rows))
+        result[order, np.arange(rows)] = 1
+        return (result,)
 
     return each_matrix(one, np.asarray(pivots)[..., None, :])[0]
 
@@ -92,11 +92,11 @@ def _cholesky_of(a: Array) -> tuple[Any, ...]:
 
 
 def cholesky_ex(a: Args) -> Result:
-    given = to_double(a["self"])
+    matrix = to_double(a["self"])
     if a["upper"]:
-        factor, info = each_matrix(_cholesky_of, adjoint(given))
+        factor, info = each_matrix(_cholesky_of, adjoint(matrix))
         return adjoint(factor), info
-    return each_matrix(_cholesky_of, given)
+    return each_matrix(_cholesky_of, matrix)
 
 
 def cholesky(a: Args) -> Result:
@@ -114,13 +114,13 @@ def _product_of(factor: Array, upper: bool) -> Array:
 
 
 def cholesky_inverse(a: Args) -> Result:
-    given = _product_of(to_double(a["self"]), a["upper"])
-    return call_lapack(lambda: NUMPY.inv(given))
+    matrix = _product_of(to_double(a["self"]), a["upper"])
+    return call_lapack(lambda: NUMPY.inv(matrix))
 
 
 def cholesky_solve(a: Args) -> Result:
-    given = _product_of(to_double(a["input2"]), a["upper"])
-    return call_lapack(lambda: NUMPY.solve(given, to_double(a["self"])))
+    matrix = _product_of(to_double(a["input2"]), a["upper"])
+    return call_lapack(lambda: NUMPY.solve(matrix, to_double(a["self"])))
 
 
 def _ldl_of(a: Array, hermitian: bool) -> tuple[Any, ...]:
@@ -156,13 +156,13 @@ def ldl_solve(a: Args) -> Result:
 
 def qr(a: Args) -> Result:
     if "some" in a:
-        given, mode = a["self"], "reduced" if a["some"] else "complete"
+        matrix, mode = a["self"], "reduced" if a["some"] else "complete"
     else:
-        given, mode = a["A"], a["mode"]
+        matrix, mode = a["A"], a["mode"]
     if mode == "r":
-        return np.zeros(0), NUMPY.qr(to_double(given), mode="r")
-    made = NUMPY.qr(to_double(given), mode=mode)
-    return made[0], made[1]
+        return np.zeros(0), NUMPY.qr(to_double(matrix), mode="r")
+    result = NUMPY.qr(to_double(matrix), mode=mode)
+    return result[0], result[1]
 
 
 def geqrf(a: Args) -> Result:
@@ -175,12 +175,12 @@ def _reflected(packed: Array, scales: Array, columns: int) -> Array:
 
     def one(vectors: Array, factors: Array) -> tuple[Array]:
         rows = vectors.shape[0]
-        made = np.eye(rows, columns, dtype=np.result_type(vectors, factors))
+        result = np.eye(rows, columns, dtype=np.result_type(vectors, factors))
         for k in reversed(range(factors.shape[-1])):
-            v = np.zeros(rows, made.dtype)
+            v = np.zeros(rows, result.dtype)
             v[k], v[k + 1 :] = 1, vectors[k + 1 :, k]
-            made = made - factors[0, k] * np.outer(v, np.conj(v) @ made)
-        return (made,)
+            result = result - factors[0, k] * np.outer(v, np.conj(v) @ result)
+        return (result,)
 
     return each_matrix(one, to_double(packed), to_double(scales)[..., None, :])[0]
 

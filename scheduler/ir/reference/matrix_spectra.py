@@ -30,29 +30,29 @@ def eigenvalues(a: Args) -> Result:
 
 
 def eigen_symmetric(a: Args) -> Result:
-    given = to_double(a["A"] if "A" in a else a["self"])
+    matrix = to_double(a["A"] if "A" in a else a["self"])
     if not a.get("compute_v", True):
-        return call_lapack(lambda: NUMPY.eigvalsh(given, a["UPLO"])), np.zeros(0)
-    values, vectors = call_lapack(lambda: NUMPY.eigh(given, a["UPLO"]))
+        return call_lapack(lambda: NUMPY.eigvalsh(matrix, a["UPLO"])), np.zeros(0)
+    values, vectors = call_lapack(lambda: NUMPY.eigh(matrix, a["UPLO"]))
     return values, vectors
 
 
 def eigenvalues_symmetric(a: Args) -> Result:
-    given = to_double(a["self"])
-    return call_lapack(lambda: NUMPY.eigvalsh(given, a["UPLO"]))
+    matrix = to_double(a["self"])
+    return call_lapack(lambda: NUMPY.eigvalsh(matrix, a["UPLO"]))
 
 
 def singular(a: Args) -> Result:
-    given = to_double(a["A"])
+    matrix = to_double(a["A"])
     if not a.get("compute_uv", True):
-        none = np.zeros(0, given.dtype)
-        return none, _singular_values(given), none
-    made = call_lapack(lambda: NUMPY.svd(given, full_matrices=a["full_matrices"]))
-    return made[0], made[1], made[2]
+        none = np.zeros(0, matrix.dtype)
+        return none, _singular_values(matrix), none
+    result = call_lapack(lambda: NUMPY.svd(matrix, full_matrices=a["full_matrices"]))
+    return result[0], result[1], result[2]
 
 
-def _singular_values(given: Array) -> Array:
-    return np.asarray(call_lapack(lambda: NUMPY.svd(given, compute_uv=False)))
+def _singular_values(matrix: Array) -> Array:
+    return np.asarray(call_lapack(lambda: NUMPY.svd(matrix, compute_uv=False)))
 
 
 def singular_values(a: Args) -> Result:
@@ -61,12 +61,12 @@ def singular_values(a: Args) -> Result:
 
 def svd(a: Args) -> Result:
     """The op before ``linalg``: V, not its adjoint; zeros if no vectors are requested."""
-    given = to_double(a["self"])
-    *batch, m, n = given.shape
+    matrix = to_double(a["self"])
+    *batch, m, n = matrix.shape
     if not a["compute_uv"]:
-        u, v = (np.zeros((*batch, size, size), given.dtype) for size in (m, n))
-        return u, _singular_values(given), v
-    u, values, vh = call_lapack(lambda: NUMPY.svd(given, full_matrices=not a["some"]))
+        u, v = (np.zeros((*batch, size, size), matrix.dtype) for size in (m, n))
+        return u, _singular_values(matrix), v
+    u, values, vh = call_lapack(lambda: NUMPY.svd(matrix, full_matrices=not a["some"]))
     return u, values, adjoint(vh)
 
 
@@ -84,55 +84,55 @@ def _cutoff(a: Args, values: Array, shape: Sequence[int]) -> Array:
 
 
 def matrix_rank(a: Args) -> Result:
-    given = to_double(a["input"] if "input" in a else a["self"])
+    matrix = to_double(a["input"] if "input" in a else a["self"])
     if a["hermitian"]:
-        values = np.abs(call_lapack(lambda: NUMPY.eigvalsh(given)))
+        values = np.abs(call_lapack(lambda: NUMPY.eigvalsh(matrix)))
     else:
-        values = _singular_values(given)
-    cutoff = np.asarray(a["tol"]) if "tol" in a else _cutoff(a, values, given.shape[-2:])
+        values = _singular_values(matrix)
+    cutoff = np.asarray(a["tol"]) if "tol" in a else _cutoff(a, values, matrix.shape[-2:])
     return np.sum(values > cutoff[..., None], axis=-1)
 
 
 def pseudo_inverse(a: Args) -> Result:
-    given = to_double(a["self"])
+    matrix = to_double(a["self"])
     if "rcond" in a:
         a = {**a, "rtol": a["rcond"], "atol": None}
-    if not given.size:
-        return transpose(given)
+    if not matrix.size:
+        return transpose(matrix)
     if a.get("hermitian"):
-        values, vectors = call_lapack(lambda: NUMPY.eigh(given))
+        values, vectors = call_lapack(lambda: NUMPY.eigh(matrix))
         u, vh = vectors, adjoint(vectors)
     else:
-        u, values, vh = call_lapack(lambda: NUMPY.svd(given, full_matrices=False))
-    cutoff = _cutoff(a, np.abs(values), given.shape[-2:])[..., None]
+        u, values, vh = call_lapack(lambda: NUMPY.svd(matrix, full_matrices=False))
+    cutoff = _cutoff(a, np.abs(values), matrix.shape[-2:])[..., None]
     inverted = np.where(np.abs(values) > cutoff, 1 / np.where(values == 0, 1, values), 0)
     return (adjoint(vh) * inverted[..., None, :]) @ adjoint(u)
 
 
 def condition(a: Args) -> Result:
-    given, order = to_double(a["self"]), a["p"]
+    matrix, order = to_double(a["self"]), a["p"]
     if order in (None, 2, -2):
-        values = _singular_values(given)
+        values = _singular_values(matrix)
         first, last = values.max(axis=-1), values.min(axis=-1)
         return last / first if order == -2 else first / last
-    if not given.size:
-        return np.zeros(given.shape[:-2])
-    return NUMPY.cond(given, order)
+    if not matrix.size:
+        return np.zeros(matrix.shape[:-2])
+    return NUMPY.cond(matrix, order)
 
 
-def _norm(given: Array, order: Any, dims: tuple[int, int], keepdim: bool) -> Array:
-    moved = np.moveaxis(given, dims, (-2, -1))
+def _norm(matrix: Array, order: Any, dims: tuple[int, int], keepdim: bool) -> Array:
+    moved = np.moveaxis(matrix, dims, (-2, -1))
     if order == "nuc" or order in (2, -2):
         values = _singular_values(moved)
         greatest = partial(np.max, initial=0.0)
         reduce: Any = {"nuc": np.sum, 2: greatest, -2: np.min}[order]
-        made = np.asarray(reduce(values, axis=-1))
+        result = np.asarray(reduce(values, axis=-1))
     elif order in (None, "fro"):
-        made = np.sqrt(np.sum(np.abs(moved) ** 2, axis=(-2, -1)))
+        result = np.sqrt(np.sum(np.abs(moved) ** 2, axis=(-2, -1)))
     else:
         sums = np.abs(moved).sum(axis=-2 if abs(order) == 1 else -1)
-        made = sums.max(axis=-1, initial=0.0) if order > 0 else sums.min(axis=-1)
-    return np.expand_dims(made, tuple(d % given.ndim for d in dims)) if keepdim else made
+        result = sums.max(axis=-1, initial=0.0) if order > 0 else sums.min(axis=-1)
+    return np.expand_dims(result, tuple(d % matrix.ndim for d in dims)) if keepdim else result
 
 
 def matrix_norm(a: Args) -> Result:
@@ -158,26 +158,26 @@ def norm(vector_norm: Rule) -> Rule:
 
 
 def exponential(a: Args) -> Result:
-    given = to_double(a["self"])
-    return scipy_linalg().expm(given) if given.size else given
+    matrix = to_double(a["self"])
+    return scipy_linalg().expm(matrix) if matrix.size else matrix
 
 
 def least_squares(a: Args) -> Result:
-    given, right = to_double(a["self"]), to_double(a["b"])
+    matrix, right = to_double(a["self"]), to_double(a["b"])
     driver = a["driver"] or "gelsy"
-    b = right[..., None] if is_vector(given, right) else right
-    values = _singular_values(given)
+    b = right[..., None] if is_vector(matrix, right) else right
+    values = _singular_values(matrix)
     own = a[OWN_DTYPE]
     rounding = 2 * own.eps if own is not None else np.finfo(np.float64).eps
-    limit = max(given.shape[-2:]) * rounding if a["rcond"] is None else float(a["rcond"])
-    inverted = pseudo_inverse({**a, "self": given, "atol": 0.0, "rtol": limit})
+    limit = max(matrix.shape[-2:]) * rounding if a["rcond"] is None else float(a["rcond"])
+    inverted = pseudo_inverse({**a, "self": matrix, "atol": 0.0, "rtol": limit})
     solution = inverted @ b
     rank = np.sum(values > limit * values.max(axis=-1, initial=0.0)[..., None], axis=-1)
-    m, n = given.shape[-2:]
+    m, n = matrix.shape[-2:]
     whole = m > n and bool(np.all(rank == n)) and driver != "gelsy"
-    residuals = np.sum(np.abs(given @ solution - b) ** 2, axis=-2) if whole else np.zeros(0)
+    residuals = np.sum(np.abs(matrix @ solution - b) ** 2, axis=-2) if whole else np.zeros(0)
     return (
-        solution[..., 0] if is_vector(given, right) else solution,
+        solution[..., 0] if is_vector(matrix, right) else solution,
         residuals,
         np.zeros(0, np.int64) if driver == "gels" else np.asarray(rank),
         values if driver in ("gelsd", "gelss") else np.zeros(0),

@@ -150,9 +150,9 @@ def batch_norm_with_reserve(training: bool | None, functional: bool = False) -> 
 
     def rule(a: Args) -> tuple[Any, ...]:
         learns = bool(a["training"]) if training is None else training
-        made = _batch_norm(a, learns)
+        result = _batch_norm(a, learns)
         empty = np.empty(0, dtype=np.uint8)
-        return (*made[:3], empty, *(made[3:] if functional else ()))
+        return (*result[:3], empty, *(result[3:] if functional else ()))
 
     return rule
 

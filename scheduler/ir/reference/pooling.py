@@ -40,8 +40,8 @@ def _windows(x: Array, a: Args, rank: int, fill: Any) -> Array:
     windows = np.lib.stride_tricks.sliding_window_view(padded, extents, axis=spatial)
     steps = [slice(0, (n - 1) * s + 1, s) for n, s in zip(out, stride, strict=True)]
     steps += [slice(None, None, d) for d in dilation]
-    place: Any = (..., *steps)
-    return np.asarray(windows[place])
+    position: Any = (..., *steps)
+    return np.asarray(windows[position])
 
 
 def max_pool(rank: int, with_indices: bool) -> Rule:
@@ -53,8 +53,8 @@ def max_pool(rank: int, with_indices: bool) -> Rule:
         values = flat.max(axis=-1)
         if not with_indices:
             return values
-        places = np.arange(math.prod(x.shape[-rank:])).reshape(x.shape[-rank:])
-        where = _windows(places, a, rank, -1)
+        positions = np.arange(math.prod(x.shape[-rank:])).reshape(x.shape[-rank:])
+        where = _windows(positions, a, rank, -1)
         where = np.broadcast_to(where.reshape(*where.shape[:-rank], -1), flat.shape)
         best = np.where(where < 0, least, flat).argmax(axis=-1)[..., None]
         # If all values are the least one: the first position outside the padding.
@@ -122,15 +122,15 @@ def adaptive_max(rank: int) -> Callable[[Args], tuple[Array, Array]]:
         lead, sizes = x.shape[:-rank], x.shape[-rank:]
         counts = pair(a["output_size"], rank)
         values = np.empty((*lead, *counts), dtype=x.dtype)
-        places = np.empty((*lead, *counts), dtype=np.int64)
+        positions = np.empty((*lead, *counts), dtype=np.int64)
         flat = np.arange(math.prod(sizes)).reshape(sizes)
         cells = [list(_cells(size, count)) for size, count in zip(sizes, counts, strict=True)]
         for at in np.ndindex(*counts):
             cell = tuple(own[i] for own, i in zip(cells, at, strict=True))
             window = x[(..., *cell)].reshape(*lead, -1)
             values[(..., *at)] = window.max(axis=-1)
-            places[(..., *at)] = flat[cell].ravel()[window.argmax(axis=-1)]
-        return values, places
+            positions[(..., *at)] = flat[cell].ravel()[window.argmax(axis=-1)]
+        return values, positions
 
     return rule
 
@@ -145,14 +145,14 @@ def _spread_over_windows(grad: Array, a: Args, rank: int) -> Array:
         max((n - 1) * s + k, size + p)
         for n, s, k, size, p in zip(counts, stride, kernel, sizes, padding, strict=True)
     )
-    made = np.zeros((*grad.shape[:-rank], *whole))
+    result = np.zeros((*grad.shape[:-rank], *whole))
     for tap in np.ndindex(*kernel):
-        place: Any = tuple(
+        position: Any = tuple(
             slice(t, t + (n - 1) * s + 1, s) for t, n, s in zip(tap, counts, stride, strict=True)
         )
-        made[(..., *place)] += grad
+        result[(..., *position)] += grad
     inside: Any = (..., *(slice(p, p + n) for p, n in zip(padding, sizes, strict=True)))
-    return np.asarray(made[inside])
+    return np.asarray(result[inside])
 
 
 def avg_pool_backward(rank: int) -> Rule:
@@ -171,28 +171,28 @@ def max_pool_backward(rank: int) -> Rule:
     """Add each window's gradient at its maximum; also for adaptive pooling."""
 
     def rule(a: Args) -> Array:
-        grad, places = a["grad_output"], a["indices"]
+        grad, positions = a["grad_output"], a["indices"]
         x = a["self"]
         rows = math.prod(x.shape[:-rank])
-        made = np.zeros((rows, math.prod(x.shape[-rank:])))
+        result = np.zeros((rows, math.prod(x.shape[-rank:])))
         row = np.arange(rows)[:, None]
-        np.add.at(made, (row, places.reshape(rows, -1)), grad.reshape(rows, -1))
-        return made.reshape(x.shape)
+        np.add.at(result, (row, positions.reshape(rows, -1)), grad.reshape(rows, -1))
+        return result.reshape(x.shape)
 
     return rule
 
 
 def adaptive_avg_backward(rank: int) -> Rule:
     def rule(a: Args) -> Array:
-        made = np.asarray(a["grad_output"], np.float64)
+        result = np.asarray(a["grad_output"], np.float64)
         for axis in range(-rank, 0):
-            size, count = a["self"].shape[axis], made.shape[axis]
-            moved = np.moveaxis(made, axis, -1)
+            size, count = a["self"].shape[axis], result.shape[axis]
+            moved = np.moveaxis(result, axis, -1)
             wide = np.zeros((*moved.shape[:-1], size))
             for number, cell in enumerate(_cells(size, count)):
                 wide[..., cell] += moved[..., number, None] / (cell.stop - cell.start)
-            made = np.moveaxis(wide, -1, axis)
-        return made
+            result = np.moveaxis(wide, -1, axis)
+        return result
 
     return rule
 
@@ -215,7 +215,7 @@ def fractional_max_pool(rank: int) -> Rule:
         numbers = samples.reshape(-1, rank)[:, :: -1 if rank == 2 else 1]
         flat = np.arange(math.prod(sizes)).reshape(sizes)
         values = np.empty((len(planes), *counts), x.dtype)
-        places = np.empty((len(planes), *counts), np.int64)
+        positions = np.empty((len(planes), *counts), np.int64)
         for k, plane in enumerate(planes):
             each = zip(numbers[k], sizes, counts, widths, strict=True)
             starts = [_starts(float(number), *rest) for number, *rest in each]
@@ -223,23 +223,23 @@ def fractional_max_pool(rank: int) -> Rule:
                 firsts = (own[i] for own, i in zip(starts, at, strict=True))
                 cell = tuple(slice(s, s + w) for s, w in zip(firsts, widths, strict=True))
                 best = plane[cell].argmax()
-                values[(k, *at)], places[(k, *at)] = (
+                values[(k, *at)], positions[(k, *at)] = (
                     plane[cell].ravel()[best],
                     flat[cell].ravel()[best],
                 )
-        return values.reshape(*lead, *counts), places.reshape(*lead, *counts)
+        return values.reshape(*lead, *counts), positions.reshape(*lead, *counts)
 
     return rule
 
 
 def max_unpool(rank: int) -> Rule:
     def rule(a: Args) -> Array:
-        x, places = a["self"], a["indices"]
+        x, positions = a["self"], a["indices"]
         size = tuple(int(n) for n in a["output_size"])
         lead = x.shape[:-rank]
-        made = np.zeros((math.prod(lead), math.prod(size)), x.dtype)
-        rows = np.arange(len(made))[:, None]
-        made[rows, places.reshape(len(made), -1)] = x.reshape(len(made), -1)
-        return made.reshape(*lead, *size)
+        result = np.zeros((math.prod(lead), math.prod(size)), x.dtype)
+        rows = np.arange(len(result))[:, None]
+        result[rows, positions.reshape(len(result), -1)] = x.reshape(len(result), -1)
+        return result.reshape(*lead, *size)
 
     return rule

@@ -85,21 +85,21 @@ def _quantized(
     steps = np.asarray(x, np.float32).reshape(split) * (
         np.float32(1) / _single(scale, block_counts)
     )
-    made = np.round(steps)
+    result = np.round(steps)
     if zero is not None:
-        made = made + _single(zero, block_counts)
-    made = np.clip(made, *_limits(dtype, low, high)).reshape(x.shape)
-    return round_to_dtype(made, dtype) if dtype.is_float else to_integer(made, dtype.numpy)
+        result = result + _single(zero, block_counts)
+    result = np.clip(result, *_limits(dtype, low, high)).reshape(x.shape)
+    return round_to_dtype(result, dtype) if dtype.is_float else to_integer(result, dtype.numpy)
 
 
 def _dequantized(x: Array, extent: tuple[int, ...], scale: Any, zero: Any) -> Array:
     split, block_counts = _blocks(x.shape, extent)
-    made = x.astype(np.float64).reshape(split)
+    result = x.astype(np.float64).reshape(split)
     if zero is not None:
-        made = made - _single(zero, block_counts)
+        result = result - _single(zero, block_counts)
     factor = np.asarray(scale, np.float64)
     return np.asarray(
-        made * (factor if factor.size == 1 else factor.reshape(block_counts))
+        result * (factor if factor.size == 1 else factor.reshape(block_counts))
     ).reshape(x.shape)
 
 

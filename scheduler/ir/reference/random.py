@@ -35,7 +35,7 @@ _HALF = np.uint64(32)
 
 def philox(counters: Array, key: tuple[int, int]) -> Array:
     """Return four 32-bit words, ``[..., 4]`` in uint64, for four-word counters ``[..., 4]``."""
-    a, b, c, d = (counters[..., place].astype(np.uint64) for place in range(4))
+    a, b, c, d = (counters[..., position].astype(np.uint64) for position in range(4))
     first, second = key
     for _ in range(_ROUNDS):
         left, right = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
@@ -56,8 +56,8 @@ def _words(a: Args, size: Any, first: int = 0) -> tuple[Array, Array]:
         raise UnsupportedUseError(f"a result of {math.prod(shape)} random numbers is too large")
     number = np.arange(math.prod(shape), dtype=np.uint64)
     none = np.zeros_like(number)
-    made = philox(np.stack([number & _LOW, number >> _HALF, none, none], axis=-1), a[RANDOM])
-    return made[:, first].reshape(shape), made[:, first + 1].reshape(shape)
+    result = philox(np.stack([number & _LOW, number >> _HALF, none, none], axis=-1), a[RANDOM])
+    return result[:, first].reshape(shape), result[:, first + 1].reshape(shape)
 
 
 def _uniform(a: Args, size: Any, dtype: DType | None) -> Array:
@@ -125,9 +125,9 @@ def randint(a: Args) -> Any:
             f"random integers from {low} to below {a['high']} are not supported"
         )
     drawn = (first << np.uint64(31)) | (second >> np.uint64(1))
-    made = (drawn % np.uint64(span)).astype(np.int64) + int(low)
+    result = (drawn % np.uint64(span)).astype(np.int64) + int(low)
     own = a[OWN_DTYPE] if "self" in a else None
-    return made.astype(
+    return result.astype(
         compute_dtype(own) if a["dtype"] is None and own else compute_dtype_or(a["dtype"], np.int64)
     )
 
@@ -178,8 +178,8 @@ def cauchy(a: Args) -> Any:
 
 def geometric(a: Args) -> Any:
     first, _ = _words(a, a["self"].shape)
-    made = np.maximum(np.ceil(np.log(_above_zero(first)) / np.log1p(-a["p"])), 1)
-    return made.astype(a["self"].dtype)
+    result = np.maximum(np.ceil(np.log(_above_zero(first)) / np.log1p(-a["p"])), 1)
+    return result.astype(a["self"].dtype)
 
 
 def multinomial(a: Args) -> Any:
@@ -189,17 +189,17 @@ def multinomial(a: Args) -> Any:
     if a["replacement"]:
         drawn = _uniform(a, (len(x), count), DType.F64)
         sums = x.cumsum(axis=1)
-        places = [
+        positions = [
             np.searchsorted(s / s[-1], u, side="right") for s, u in zip(sums, drawn, strict=True)
         ]
-        made = np.minimum(np.array(places), x.shape[1] - 1)
+        result = np.minimum(np.array(positions), x.shape[1] - 1)
     else:
         first, _ = _words(a, x.shape)
         with np.errstate(divide="ignore"):
             waiting = -np.log(_above_zero(first)) / x
-        made = np.argsort(waiting, axis=1, kind="stable")[:, :count]
-    made = made.reshape(len(x), count).astype(np.int64)
-    return made if np.ndim(a["self"]) == 2 else made[0]
+        result = np.argsort(waiting, axis=1, kind="stable")[:, :count]
+    result = result.reshape(len(x), count).astype(np.int64)
+    return result if np.ndim(a["self"]) == 2 else result[0]
 
 
 def keep_mask(a: Args, size: Any, chance: float) -> Array:
@@ -245,8 +245,8 @@ def poisson(a: Args) -> Any:
     drawn = _uniform(a, rate.shape, DType.F64)
     count = np.ceil(special.pdtrik(drawn, rate))
     less = np.maximum(count - 1, 0)
-    made = np.where(special.pdtr(less, rate) >= drawn, less, count)
-    return np.where(rate == 0, 0.0, made)
+    result = np.where(special.pdtr(less, rate) >= drawn, less, count)
+    return np.where(rate == 0, 0.0, result)
 
 
 def native_dropout(a: Args) -> Any:
@@ -300,10 +300,10 @@ def philox_rand(a: Args) -> Any:
             np.take_along_axis(words, 2 * number[:, None] + at, 1)[:, 0] for at in (0, 1)
         )
         joined = first ^ (second << np.uint64(21))
-        made = joined.astype(np.float64) * 2.0**-53 + 2.0**-54
+        result = joined.astype(np.float64) * 2.0**-53 + 2.0**-54
     else:
         word = np.take_along_axis(words, number[:, None], 1)[:, 0].astype(np.float32)
         exact = word.astype(np.float64) * 2.0**-32 + 2.0**-33
-        made = round_to_dtype(round_to_dtype(exact, DType.F32), dtype)
+        result = round_to_dtype(round_to_dtype(exact, DType.F32), dtype)
     consumed = 4 * ((count - 1) // (4 * threads) + 1)
-    return np.where(made == 1, 0.0, made).reshape(shape), np.int64(consumed)
+    return np.where(result == 1, 0.0, result).reshape(shape), np.int64(consumed)

@@ -37,8 +37,8 @@ def _lstm(x: Array, state: tuple[Array, ...], layer: _Layer) -> tuple[Array, ...
     gates = np.split(layer.input_gates(x) + layer.hidden_gates(hidden), 4, axis=-1)
     into, forget, out = (sigmoid(gates[k]) for k in (0, 1, 3))
     new = forget * cell + into * np.tanh(gates[2])
-    made = out * np.tanh(new)
-    return made if layer.projection is None else made @ layer.projection.T, new
+    result = out * np.tanh(new)
+    return result if layer.projection is None else result @ layer.projection.T, new
 
 
 def _gru(x: Array, state: tuple[Array, ...], layer: _Layer) -> tuple[Array, ...]:
@@ -66,14 +66,14 @@ def _run_steps(
 ) -> tuple[list[Array], tuple[Array, ...]]:
     """Return each step's outputs and the last states; later steps may have fewer rows (packed)."""
     state = tuple(np.array(s) for s in state)
-    made: list[Any] = [None] * len(steps)
+    result: list[Any] = [None] * len(steps)
     for t in reversed(range(len(steps))) if reverse else range(len(steps)):
         rows = len(steps[t])
         new = cell(steps[t], tuple(s[:rows] for s in state), layer)
         for old, own in zip(state, new, strict=True):
             old[:rows] = own
-        made[t] = new[0]
-    return made, state
+        result[t] = new[0]
+    return result, state
 
 
 def recurrent(cell: _Cell, states: int) -> Rule:
@@ -85,18 +85,21 @@ def recurrent(cell: _Cell, states: int) -> Rule:
             steps = np.split(a["data"], ends[:-1])
         else:
             steps = list(np.moveaxis(a["input"], 1, 0) if a["batch_first"] else a["input"])
-        given = a["hx"] if states > 1 else (a["hx"],)
-        ways = 2 if a["bidirectional"] else 1
-        each = len(a["params"]) // (a["num_layers"] * ways)
+        initial = a["hx"] if states > 1 else (a["hx"],)
+        directions = 2 if a["bidirectional"] else 1
+        params_per_layer = len(a["params"]) // (a["num_layers"] * directions)
         last: list[tuple[Array, ...]] = []
         for number in range(a["num_layers"]):
             outputs = []
-            for way in range(ways):
-                at = number * ways + way
-                layer = _Layer(a["params"][at * each : (at + 1) * each], a["has_biases"])
-                first = tuple(s[at] for s in given)
-                made, state = _run_steps(steps, first, layer, cell, bool(way))
-                outputs.append(made)
+            for direction in range(directions):
+                index = number * directions + direction
+                layer = _Layer(
+                    a["params"][index * params_per_layer : (index + 1) * params_per_layer],
+                    a["has_biases"],
+                )
+                first = tuple(s[index] for s in initial)
+                result, state = _run_steps(steps, first, layer, cell, bool(direction))
+                outputs.append(result)
                 last.append(state)
             steps = [np.concatenate(parts, axis=-1) for parts in zip(*outputs, strict=True)]
         out = np.concatenate(steps) if "data" in a else np.stack(steps)
@@ -118,17 +121,17 @@ def mkldnn_rnn_layer(a: Args) -> tuple[Any, ...]:
     layer = _Layer([a[f"weight{k}"] for k in range(4)], a["has_biases"])
     shape = a["hx_"].shape[-2:]
     first = (a["hx_"].reshape(shape), a["cx_"].reshape(shape))
-    made, last = _run_steps(list(a["input"]), first, layer, _lstm, bool(a["reverse"]))
+    result, last = _run_steps(list(a["input"]), first, layer, _lstm, bool(a["reverse"]))
     ends = (s.reshape(a["hx_"].shape) for s in last)
-    return np.stack(made), *ends, np.zeros(0, np.uint8)
+    return np.stack(result), *ends, np.zeros(0, np.uint8)
 
 
 def _cell_rule(cell: _Cell) -> Rule:
     def rule(a: Args) -> Any:
         layer = _Layer((a["w_ih"], a["w_hh"], a["b_ih"], a["b_hh"]), True)
         state = a["hx"] if isinstance(a["hx"], tuple) else (a["hx"],)
-        made = cell(a["input"], state, layer)
-        return made if len(made) > 1 else made[0]
+        result = cell(a["input"], state, layer)
+        return result if len(result) > 1 else result[0]
 
     return rule
 

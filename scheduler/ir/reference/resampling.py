@@ -29,40 +29,40 @@ def _scales(a: Args, rank: int) -> tuple[float | None, ...]:
     return tuple(a["scale_factors"] or (None,) * rank)
 
 
-def _step(size: int, made: int, scale: float | None, a: Args) -> float:
+def _step(size: int, output_size: int, scale: float | None, a: Args) -> float:
     """Return the number of input pixels per output pixel."""
     if a.get("align_corners"):
-        return (size - 1) / (made - 1) if made > 1 else 0.0
-    return 1 / scale if scale else size / made
+        return (size - 1) / (output_size - 1) if output_size > 1 else 0.0
+    return 1 / scale if scale else size / output_size
 
 
-def _sources(size: int, made: int, scale: float | None, a: Args) -> Array:
-    step, at = _step(size, made, scale, a), np.arange(made)
+def _sources(size: int, output_size: int, scale: float | None, a: Args) -> Array:
+    step, at = _step(size, output_size, scale, a), np.arange(output_size)
     return np.asarray(at * step if a.get("align_corners") else (at + 0.5) * step - 0.5)
 
 
 def nearest(exact: bool) -> _Along:
-    def along(size: int, made: int, scale: float | None, a: Args) -> tuple[Array, Array]:
+    def along(size: int, output_size: int, scale: float | None, a: Args) -> tuple[Array, Array]:
         double = a[OWN_DTYPE] in (DType.F64, None)
         kind: Any = np.float64 if double else np.float32
-        step = kind(1 / scale) if scale else kind(size) / kind(made)
-        at = np.arange(made).astype(np.float64)
+        step = kind(1 / scale) if scale else kind(size) / kind(output_size)
+        at = np.arange(output_size).astype(np.float64)
         if exact:
-            place = kind(0.5) + ((at + 0.5) * float(step) - 0.5).astype(kind)
+            position = kind(0.5) + ((at + 0.5) * float(step) - 0.5).astype(kind)
         else:
-            place = (at * float(step)).astype(kind)
-        whole = np.floor(place.astype(np.float32)).astype(np.int64)
-        return np.minimum(whole, size - 1)[:, None], np.ones((made, 1))
+            position = (at * float(step)).astype(kind)
+        whole = np.floor(position.astype(np.float32)).astype(np.int64)
+        return np.minimum(whole, size - 1)[:, None], np.ones((output_size, 1))
 
     return along
 
 
-def linear(size: int, made: int, scale: float | None, a: Args) -> tuple[Array, Array]:
-    source = np.maximum(_sources(size, made, scale, a), 0)
+def linear(size: int, output_size: int, scale: float | None, a: Args) -> tuple[Array, Array]:
+    source = np.maximum(_sources(size, output_size, scale, a), 0)
     low = np.minimum(np.floor(source).astype(np.int64), size - 1)
     share = np.clip(source - low, 0, 1)
-    places = np.stack([low, np.minimum(low + 1, size - 1)], axis=-1)
-    return places, np.stack([1 - share, share], axis=-1)
+    positions = np.stack([low, np.minimum(low + 1, size - 1)], axis=-1)
+    return positions, np.stack([1 - share, share], axis=-1)
 
 
 def _keys(distance: Array, a: float) -> Array:
@@ -73,8 +73,8 @@ def _keys(distance: Array, a: float) -> Array:
     return np.where(x < 1, near, np.where(x < 2, far, 0.0))
 
 
-def cubic(size: int, made: int, scale: float | None, a: Args) -> tuple[Array, Array]:
-    source = _sources(size, made, scale, a)
+def cubic(size: int, output_size: int, scale: float | None, a: Args) -> tuple[Array, Array]:
+    source = _sources(size, output_size, scale, a)
     low = np.floor(source)
     taps = low[:, None] + np.arange(-1, 3)
     weights = _keys(taps - source[:, None], -0.75)
@@ -82,10 +82,10 @@ def cubic(size: int, made: int, scale: float | None, a: Args) -> tuple[Array, Ar
 
 
 def antialiased(reach: int) -> _Along:
-    def along(size: int, made: int, scale: float | None, a: Args) -> tuple[Array, Array]:
-        step = _step(size, made, scale, a)
+    def along(size: int, output_size: int, scale: float | None, a: Args) -> tuple[Array, Array]:
+        step = _step(size, output_size, scale, a)
         wide = max(step, 1.0)
-        center = step * (np.arange(made) + 0.5)
+        center = step * (np.arange(output_size) + 0.5)
         first = np.floor(center - reach * wide + 0.5).astype(np.int64)
         taps = first[:, None] + np.arange(min(math.floor(2 * reach * wide) + 2, size + 4))
         # For each leading tap before the input, one more tap follows.
@@ -99,11 +99,11 @@ def antialiased(reach: int) -> _Along:
     return along
 
 
-def _axes(x_size: tuple[int, ...], made: tuple[int, ...], a: Args, along: _Along) -> Any:
+def _axes(x_size: tuple[int, ...], output_shape: tuple[int, ...], a: Args, along: _Along) -> Any:
     rank = len(x_size) - 2
     scales = _scales(a, rank)
     for axis in reversed(range(2, rank + 2)):
-        yield axis, *along(x_size[axis], made[axis], scales[axis - 2], a)
+        yield axis, *along(x_size[axis], output_shape[axis], scales[axis - 2], a)
 
 
 def upsample(along: _Along) -> Rule:
@@ -116,14 +116,14 @@ def upsample(along: _Along) -> Rule:
             sizes = [math.floor(n * s) for n, s in zip(x.shape[2:], _scales(a, rank), strict=True)]
         if not is_float(x) and "align_corners" in a:
             raise UnsupportedUseError("interpolation of integers is not supported")
-        made = (*x.shape[:2], *(int(n) for n in sizes))
-        for axis, places, weights in _axes(x.shape, made, a, along):
+        output_shape = (*x.shape[:2], *(int(n) for n in sizes))
+        for axis, positions, weights in _axes(x.shape, output_shape, a, along):
             moved = np.moveaxis(x, axis, -1)
-            if places.shape[1] == 1 and (weights == 1).all():
-                result = moved[..., places[:, 0]]
+            if positions.shape[1] == 1 and (weights == 1).all():
+                result = moved[..., positions[:, 0]]
             else:
                 result = sum(
-                    moved[..., places[:, k]] * weights[:, k] for k in range(places.shape[1])
+                    moved[..., positions[:, k]] * weights[:, k] for k in range(positions.shape[1])
                 )
             x = np.moveaxis(np.asarray(result), -1, axis)
         return np.asarray(x)
@@ -133,15 +133,15 @@ def upsample(along: _Along) -> Rule:
 
 def upsample_backward(along: _Along) -> Rule:
     def rule(a: Args) -> Array:
-        made = a["grad_output"]
+        result = a["grad_output"]
         size = tuple(int(n) for n in a["input_size"])
-        for axis, places, weights in _axes(size, made.shape, a, along):
-            moved = np.moveaxis(made, axis, 0)
+        for axis, positions, weights in _axes(size, result.shape, a, along):
+            moved = np.moveaxis(result, axis, 0)
             wide = np.zeros((size[axis], *moved.shape[1:]))
             shape = (-1, *(1,) * (moved.ndim - 1))
-            for k in range(places.shape[1]):
-                np.add.at(wide, places[:, k], moved * weights[:, k].reshape(shape))
-            made = np.moveaxis(wide, 0, axis)
-        return np.asarray(made)
+            for k in range(positions.shape[1]):
+                np.add.at(wide, positions[:, k], moved * weights[:, k].reshape(shape))
+            result = np.moveaxis(wide, 0, axis)
+        return np.asarray(result)
 
     return rule

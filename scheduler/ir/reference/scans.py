@@ -33,9 +33,9 @@ def cummax_or_cummin(join: np.ufunc, at_least: Callable[[Any, Any], Any]) -> Rul
         if is_float(x):
             found = found | np.isnan(rows[1:])
         steps = np.arange(1, len(rows)).reshape(-1, *(1,) * (rows.ndim - 1))
-        places = np.zeros(rows.shape, np.int64)
-        places[1:] = np.maximum.accumulate(np.where(found, steps, 0), axis=0)
-        return values, np.moveaxis(places, 0, a["dim"])
+        positions = np.zeros(rows.shape, np.int64)
+        positions[1:] = np.maximum.accumulate(np.where(found, steps, 0), axis=0)
+        return values, np.moveaxis(positions, 0, a["dim"])
 
     return rule
 
@@ -46,11 +46,11 @@ def logcumsumexp(a: Args) -> Array:
         return x.copy()
     if not np.iscomplexobj(x):
         return np.asarray(np.logaddexp.accumulate(x, axis=a["dim"]))
-    made = x.copy()
-    rows = np.moveaxis(made, a["dim"], 0)
+    result = x.copy()
+    rows = np.moveaxis(result, a["dim"], 0)
     for n in range(1, len(rows)):
         rows[n] = complex_logaddexp(rows[n - 1], rows[n])
-    return made
+    return result
 
 
 def _areas(a: Args) -> Array:
@@ -100,9 +100,9 @@ def _along(x: Array, dim: int, spacing: Any, order: int) -> Array:
             f"a gradient with edge_order={order} along a dimension of {len(line)} is not supported"
         )
     if np.ndim(spacing):
-        places: Any = as_float(spacing)
-        made = np.gradient(as_float(line), places, axis=0, edge_order=2 if order == 2 else 1)
-        return np.moveaxis(made, 0, dim)
+        positions: Any = as_float(spacing)
+        result = np.gradient(as_float(line), positions, axis=0, edge_order=2 if order == 2 else 1)
+        return np.moveaxis(result, 0, dim)
     step = 1 if spacing is None else spacing
     # Differences and doubles of integers wrap in their own type.
     inner = as_float(line[2:] - line[:-2]) / step / 2

@@ -47,12 +47,12 @@ def topk(a: Args) -> tuple[Array, Array]:
 
 
 def _take_place(
-    found: tuple[Array, Array], dim: int, place: Any, keepdim: bool
+    found: tuple[Array, Array], dim: int, position: Any, keepdim: bool
 ) -> tuple[Array, ...]:
     """Take the element of each row at its position (with the row's dimension), and its index."""
     if found[0].ndim == 0:
         return found
-    parts = [np.take_along_axis(part, place, dim) for part in found]
+    parts = [np.take_along_axis(part, position, dim) for part in found]
     return tuple(part if keepdim else part.squeeze(dim) for part in parts)
 
 
@@ -60,8 +60,8 @@ def kthvalue(a: Args) -> tuple[Array, ...]:
     x, dim = a["self"], a["dim"]
     found = _stable_sort(x, dim, False)
     shape = [1 if d == dim % x.ndim else n for d, n in enumerate(x.shape)]
-    place = np.full(shape, a["k"] - 1)
-    return _take_place(found, dim, place, a["keepdim"])
+    position = np.full(shape, a["k"] - 1)
+    return _take_place(found, dim, position, a["keepdim"])
 
 
 def median(*, ignores_nan: bool) -> Rule:
@@ -86,10 +86,10 @@ def _middle(x: Array, dim: int, keepdim: bool, ignores_nan: bool) -> tuple[Array
     length = x.shape[dim]
     nans = np.count_nonzero(np.isnan(x), axis=dim, keepdims=True)
     if ignores_nan:
-        place = np.maximum(length - nans - 1, 0) // 2
+        position = np.maximum(length - nans - 1, 0) // 2
     else:
-        place = np.where(nans > 0, length - nans, (length - 1) // 2)
-    return _take_place(found, dim, place, keepdim)
+        position = np.where(nans > 0, length - nans, (length - 1) // 2)
+    return _take_place(found, dim, position, keepdim)
 
 
 def quantile(*, ignores_nan: bool) -> Rule:
@@ -118,9 +118,9 @@ def _quantiles(x: Array, q: Array, a: Args, ignores_nan: bool) -> Array:
     last = x.shape[0] - 1
     ends = np.maximum(last - nans, 0) if ignores_nan else np.full(nans.shape, last)
     wide = q.reshape(-1, *(1,) * nans.ndim).astype(own)
-    places = np.clip(wide * ends.astype(own), 0, last).astype(np.float64)
+    positions = np.clip(wide * ends.astype(own), 0, last).astype(np.float64)
     if not ignores_nan:
-        places = np.where(nans > 0, last, places)
+        positions = np.where(nans > 0, last, positions)
     whole: dict[str, Callable[[Array], Array]] = {
         "lower": np.floor,
         "higher": np.ceil,
@@ -128,11 +128,11 @@ def _quantiles(x: Array, q: Array, a: Args, ignores_nan: bool) -> Array:
     }
     kind = a["interpolation"]
     if kind in whole:
-        return np.asarray(np.take_along_axis(x, whole[kind](places).astype(np.int64), 0))
-    low = np.floor(places)
-    weight = np.full(places.shape, 0.5) if kind == "midpoint" else places - low
+        return np.asarray(np.take_along_axis(x, whole[kind](positions).astype(np.int64), 0))
+    low = np.floor(positions)
+    weight = np.full(positions.shape, 0.5) if kind == "midpoint" else positions - low
     below = np.take_along_axis(x, low.astype(np.int64), 0)
-    above = np.take_along_axis(x, np.ceil(places).astype(np.int64), 0)
+    above = np.take_along_axis(x, np.ceil(positions).astype(np.int64), 0)
     step = above - below
     between = np.where(weight < 0.5, below + weight * step, above - step * (1 - weight))
     return np.asarray(between)

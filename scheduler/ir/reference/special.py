@@ -222,8 +222,8 @@ def _next_bfloat16(x: Array, y: Array) -> Array:
     away = (y > x) == (x > 0)
     stepped = np.where(away, bits + 2**16, bits - 2**16).astype(np.int32).view(np.float32)
     least = np.copysign(np.float32(2.0**-133), y)
-    made = np.where(x == y, y, np.where(x == 0, least, stepped))
-    return np.where(np.isnan(x) | np.isnan(y), np.nan, made)
+    result = np.where(x == y, y, np.where(x == 0, least, stepped))
+    return np.where(np.isnan(x) | np.isnan(y), np.nan, result)
 
 
 def airy(a: Args) -> Any:

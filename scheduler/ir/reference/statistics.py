@@ -88,8 +88,8 @@ def histc(a: Args) -> Array:
     if low == high:
         low, high = low - 1, high + 1
     x = x[(x >= low) & (x <= high)]
-    place = np.minimum(((x - low) * bins / (high - low)).astype(np.int64), bins - 1)
-    return np.bincount(place, minlength=bins).astype(np.float64)
+    position = np.minimum(((x - low) * bins / (high - low)).astype(np.int64), bins - 1)
+    return np.bincount(position, minlength=bins).astype(np.float64)
 
 
 def bincount(a: Args) -> Any:

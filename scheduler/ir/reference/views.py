@@ -81,16 +81,16 @@ def swap_dims(first: str, second: str) -> Rule:
 
 
 def slice_op(a: Args) -> Array:
-    place = [slice(None)] * a["self"].ndim
-    place[a["dim"]] = slice(a["start"], a["end"], a["step"])
-    return np.asarray(a["self"][tuple(place)])
+    position = [slice(None)] * a["self"].ndim
+    position[a["dim"]] = slice(a["start"], a["end"], a["step"])
+    return np.asarray(a["self"][tuple(position)])
 
 
 def select(a: Args) -> Any:
-    place: list[Any] = [slice(None)] * a["self"].ndim
-    place[a["dim"]] = a["index"]
+    position: list[Any] = [slice(None)] * a["self"].ndim
+    position[a["dim"]] = a["index"]
     # The ellipsis preserves a view if no axis remains.
-    return a["self"][(*place, ...)]
+    return a["self"][(*position, ...)]
 
 
 def narrow(a: Args) -> Array:
@@ -136,9 +136,9 @@ def unfold(a: Args) -> Array:
     if not x.ndim:  # one window, of the element or of nothing
         return np.asarray(x.reshape(1)[: a["size"]])
     windows = np.lib.stride_tricks.sliding_window_view(x, a["size"], axis=dim)
-    place = [slice(None)] * windows.ndim
-    place[dim % x.ndim] = slice(None, None, a["step"])
-    return np.asarray(windows[tuple(place)])
+    position = [slice(None)] * windows.ndim
+    position[dim % x.ndim] = slice(None, None, a["step"])
+    return np.asarray(windows[tuple(position)])
 
 
 def contiguous(a: Args) -> Array:
@@ -254,7 +254,7 @@ def as_strided_copy(a: Args) -> Array:
 
 def as_strided_scatter(a: Args) -> Array:
     memory, order = _memory(a, a["self"])
-    made = np.array(memory, order="C")
-    places = _view(a, np.arange(made.size)).reshape(-1)
-    made.reshape(-1)[places] = np.broadcast_to(a["src"], a["size"]).reshape(-1)
-    return np.asarray(made.transpose(np.argsort(order))) if made.ndim else made
+    result = np.array(memory, order="C")
+    positions = _view(a, np.arange(result.size)).reshape(-1)
+    result.reshape(-1)[positions] = np.broadcast_to(a["src"], a["size"]).reshape(-1)
+    return np.asarray(result.transpose(np.argsort(order))) if result.ndim else result
