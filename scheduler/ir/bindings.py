@@ -20,14 +20,14 @@ _LARGEST_PRIME = 1 << 24  # searched for; limits the loops of a check
 
 def parse_bindings(texts: Sequence[str], symbols: Mapping[str, SymbolInfo]) -> Bindings:
     """Parse ``SYMBOL=128`` texts. Raises ``UserError`` for an invalid name or value."""
-    given: Bindings = {}
+    bindings: Bindings = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not value.strip().lstrip("-").isdecimal():
             raise UserError(f"{text!r}: write SYMBOL=NUMBER, for example s0=128")
-        given[name.strip()] = int(value)
-    check_bindings(given, symbols)
-    return given
+        bindings[name.strip()] = int(value)
+    check_bindings(bindings, symbols)
+    return bindings
 
 
 def format_bindings(bindings: Mapping[str, int]) -> str:
@@ -58,9 +58,11 @@ def bind_unbacked(
     the range of the export: kernels support only that range."""
     for name, value in found.items():
         symbol = symbols.get(name)
-        most = None if symbol is None else symbol.maximum
-        if symbol is not None and (value < symbol.minimum or (most is not None and value > most)):
-            upper = " or more" if most is None else f" to {most}"
+        maximum = None if symbol is None else symbol.maximum
+        if symbol is not None and (
+            value < symbol.minimum or (maximum is not None and value > maximum)
+        ):
+            upper = " or more" if maximum is None else f" to {maximum}"
             raise UserError(
                 f"the data-dependent size {name} is {value}, but the model was exported "
                 f"for {symbol.minimum}{upper}"
@@ -121,15 +123,15 @@ def size_sources(
 ) -> tuple[SizeSource, ...]:
     """Return the dimension that determines each size: the first that equals the size, else the
     first that is linear in it. Sizes that no dimension determines are omitted."""
-    found: dict[str, SizeSource] = {}
+    sources: dict[str, SizeSource] = {}
     dimensions = [(name, axis, e) for name, size in shapes.items() for axis, e in enumerate(size)]
     for name, axis, expr in sorted(dimensions, key=lambda each: not each[2].is_Symbol):
         for size in sorted(s.name for s in expr.free_symbols):
             factor = expr.coeff(symbol(size))
             rest = expr - factor * symbol(size)
             if factor.is_Integer and rest.is_Integer and factor > 0:
-                found.setdefault(size, SizeSource(size, name, axis, int(factor), int(rest)))
-    return tuple(found[size] for size in symbols if size in found)
+                sources.setdefault(size, SizeSource(size, name, axis, int(factor), int(rest)))
+    return tuple(sources[size] for size in symbols if size in sources)
 
 
 def trial_bindings(
@@ -148,9 +150,9 @@ def trial_bindings(
     )
     unique: list[Bindings] = []
     for trial in trials:
-        kept = next(_nearby(trial, symbols, guards), None)
-        if kept is not None and kept not in unique:
-            unique.append(kept)
+        allowed = next(_nearby(trial, symbols, guards), None)
+        if allowed is not None and allowed not in unique:
+            unique.append(allowed)
     return tuple(unique)
 
 
@@ -161,12 +163,13 @@ def _nearby(
     names = sorted({name for guard in guards for name in guard_sizes(guard)})
     reach = int(_MAX_TRIALS ** (1 / max(1, len(names))))
     for steps in sorted(product(range(reach), repeat=len(names)), key=sum):
-        moved = trial | {n: trial[n] + step for n, step in zip(names, steps, strict=True)}
-        within = all(
-            info.maximum is None or moved[name] <= info.maximum for name, info in symbols.items()
+        candidate = trial | {n: trial[n] + step for n, step in zip(names, steps, strict=True)}
+        is_in_range = all(
+            info.maximum is None or candidate[name] <= info.maximum
+            for name, info in symbols.items()
         )
-        if within and all(guard_holds(guard, moved) for guard in guards):
-            yield moved
+        if is_in_range and all(guard_holds(guard, candidate) for guard in guards):
+            yield candidate
 
 
 def _prime_within(symbol: SymbolInfo) -> int:

@@ -47,10 +47,10 @@ def check_graph(graph: Graph) -> None:
         _check_tensor(f"value {name!r}", meta, sizes)
     for name, expr in graph.sym_ints.items():
         sizes.value(f"symbolic integer {name!r}", expr)
-    made = _check_inputs(graph)
-    _check_nodes(graph.nodes, made, _Names(graph, set(), set(made)))
+    defined = _check_inputs(graph)
+    _check_nodes(graph.nodes, defined, _Names(graph, set(), set(defined)))
     for name in graph.outputs:
-        if name not in made:
+        if name not in defined:
             raise UserError(f"no node computes the output {name!r} of the graph")
     _check_outputs(graph, sizes)
     check_constants(graph.constant_outputs, len(graph.returned_outputs))
@@ -172,14 +172,14 @@ def _check_tensor(where: str, meta: TensorMeta, sizes: _Sizes) -> None:
 
 
 def _check_inputs(graph: Graph) -> set[str]:
-    made: set[str] = set()
+    defined: set[str] = set()
     for value in graph.inputs:
-        if value.name in made:
+        if value.name in defined:
             raise UserError(f"duplicate input {value.name!r} in the graph")
         if value.name not in graph.tensors and value.name not in graph.sym_ints:
             raise UserError(f"input {value.name!r} has no tensor meta")
-        made.add(value.name)
-    return made
+        defined.add(value.name)
+    return defined
 
 
 def _check_outputs(graph: Graph, sizes: _Sizes) -> None:
@@ -195,11 +195,12 @@ def _check_outputs(graph: Graph, sizes: _Sizes) -> None:
         if mutation.input in written:
             raise UserError(f"two outputs are written back to the input {mutation.input!r}")
         written.add(mutation.input)
-        made, into = (graph.tensors.get(name) for name in (mutation.value, mutation.input))
-        if made is None or into is None:
+        source, target = (graph.tensors.get(name) for name in (mutation.value, mutation.input))
+        if source is None or target is None:
             raise UserError(f"output {mutation.value!r} is written back, but is not a tensor")
-        same_type, into_size = made.dtype is into.dtype, sizes.values(mutation.input, into.size)
-        if not same_type or sizes.values(mutation.value, made.size) != into_size:
+        same_type = source.dtype is target.dtype
+        target_size = sizes.values(mutation.input, target.size)
+        if not same_type or sizes.values(mutation.value, source.size) != target_size:
             raise UserError(
                 f"output {mutation.value!r} is written back to the input {mutation.input!r}, "
                 "which has another shape or type"
@@ -210,7 +211,7 @@ def check_constants(constants: Sequence[ConstantOutput], returned: int) -> None:
     """Raise ``UserError`` unless each has a distinct position among all returned values;
     ``returned`` is the number of values that are not constants."""
     total, seen = returned + len(constants), set[int]()
-    for place in (each.place for each in constants):
+    for place in (constant.place for constant in constants):
         if place in seen:
             raise UserError(f"two constants are output {place} of the model")
         if not 0 <= place < total:
@@ -225,12 +226,12 @@ def _check_labels(node: Node) -> None:
         )
 
 
-def _undefined_message(node: Node, name: str, makers: Mapping[str, str]) -> str:
+def _undefined_message(node: Node, name: str, producers: Mapping[str, str]) -> str:
     label = next(label for label, given in node.arguments() if name in references(given))
     use = f"node {node.name!r} uses {name!r}"
-    if name in makers:
+    if name in producers:
         return (
-            f"{use} before node {makers[name]!r} computes it, as its argument {label!r}: a "
+            f"{use} before node {producers[name]!r} computes it, as its argument {label!r}: a "
             "cycle, or nodes out of order"
         )
     return f"{use} as its argument {label!r}, but no node computes it"
@@ -245,36 +246,36 @@ class _Names:
     values: set[str]
 
 
-def _check_nodes(nodes: tuple[Node, ...], made: set[str], known: _Names) -> None:
+def _check_nodes(nodes: tuple[Node, ...], defined: set[str], names: _Names) -> None:
     """Check nodes; ``made`` are the values that they may use, to which results are added."""
     makers = {output: node.name for node in nodes for output in node.outputs}
     for node in nodes:
-        if node.name in known.nodes:
+        if node.name in names.nodes:
             raise UserError(f"two nodes have the name {node.name!r}")
-        known.nodes.add(node.name)
+        names.nodes.add(node.name)
         _check_labels(node)
         for name in node_references(node):
-            if name not in made:
+            if name not in defined:
                 raise UserError(_undefined_message(node, name, makers))
         for inner in subgraphs(node):
-            _check_subgraph(f"node {node.name!r}, graph {inner.name!r}", inner, known)
+            _check_subgraph(f"node {node.name!r}, graph {inner.name!r}", inner, names)
         for output in node.outputs:
-            if output in known.values:
+            if output in names.values:
                 raise UserError(f"node {node.name!r} defines {output!r}, which already exists")
-            made.add(output)
-            known.values.add(output)
+            defined.add(output)
+            names.values.add(output)
 
 
-def _check_subgraph(where: str, inner: Subgraph, known: _Names) -> None:
-    own: set[str] = set()
+def _check_subgraph(where: str, inner: Subgraph, names: _Names) -> None:
+    defined: set[str] = set()
     for name in inner.inputs:
-        if name in known.values:
+        if name in names.values:
             raise UserError(f"{where}: its input {name!r} already exists")
-        if name not in known.graph.tensors and name not in known.graph.sym_ints:
+        if name not in names.graph.tensors and name not in names.graph.sym_ints:
             raise UserError(f"{where}: its input {name!r} has no tensor meta")
-        own.add(name)
-        known.values.add(name)
-    _check_nodes(inner.nodes, own, known)
+        defined.add(name)
+        names.values.add(name)
+    _check_nodes(inner.nodes, defined, names)
     for name in inner.outputs:
-        if name not in own:
+        if name not in defined:
             raise UserError(f"{where}: none of its nodes computes its output {name!r}")

@@ -83,16 +83,16 @@ def key_by_name(codec: Converter, kind: type, names: Mapping[str, str] | None = 
     rename_fields(codec, kind, names, omitted=("name",))
 
     def read(data: Mapping[str, Any], _: object) -> dict[str, Any]:
-        found, wrong = dict[str, Any](), list[Exception]()
-        for name, one in data.items():
+        values, errors = dict[str, Any](), list[Exception]()
+        for name, fields in data.items():
             try:
-                found[name] = codec.structure({**one, "name": name}, kind)
+                values[name] = codec.structure({**fields, "name": name}, kind)
             except (BaseValidationError, TypeError) as error:
                 error.add_note(IterableValidationNote("", name, kind))
-                wrong.append(error)
-        if wrong:
-            raise IterableValidationError("", wrong, kind)
-        return found
+                errors.append(error)
+        if errors:
+            raise IterableValidationError("", errors, kind)
+        return values
 
     codec.register_structure_hook_func(lambda asked: asked == Mapping[str, kind], read)  # type: ignore[valid-type]
 

@@ -286,16 +286,16 @@ class Graph:
     @cached_property
     def all_nodes_by_name(self) -> Mapping[str, Node]:
         """The nodes, including those of subgraphs, by name."""
-        found: dict[str, Node] = {}
+        nodes: dict[str, Node] = {}
         pending = list(self.nodes)
         while pending:
             node = pending.pop()
-            found[node.name] = node
+            nodes[node.name] = node
             for argument in (*node.args, *node.kwargs.values()):
                 for part in argument if isinstance(argument, tuple) else (argument,):
                     if isinstance(part, Subgraph):
                         pending += part.nodes
-        return found
+        return nodes
 
     @cached_property
     def producers(self) -> Mapping[str, Node]:

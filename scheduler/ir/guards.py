@@ -35,7 +35,8 @@ _SIGN = re.compile(r"\s*(==|!=|<=|>=|<|>)\s*")
 def print_guard(guard: Guard) -> str:
     """Format in Python's syntax: ``s0%4 == 0 or s0 == 1``; ``parse_guard`` reads it back."""
     return " or ".join(
-        f"{print_expr(one.left)} {one.sign} {print_expr(one.right)}" for one in guard.alternatives
+        f"{print_expr(relation.left)} {relation.sign} {print_expr(relation.right)}"
+        for relation in guard.alternatives
     )
 
 
@@ -52,7 +53,7 @@ def parse_guard(text: str) -> Guard:
 
 def guard_sizes(guard: Guard) -> tuple[str, ...]:
     """Return the names of a guard's sizes, sorted."""
-    exprs = [e for one in guard.alternatives for e in (one.left, one.right)]
+    exprs = [e for relation in guard.alternatives for e in (relation.left, relation.right)]
     return tuple(sorted({symbol.name for expr in exprs for symbol in expr.free_symbols}))
 
 
@@ -60,8 +61,10 @@ def guard_holds(guard: Guard, bindings: Mapping[str, int]) -> bool:
     """Whether a guard holds at these sizes; False if it divides by zero."""
     try:
         return any(
-            COMPARISONS[one.sign](evaluate(one.left, bindings), evaluate(one.right, bindings))
-            for one in guard.alternatives
+            COMPARISONS[relation.sign](
+                evaluate(relation.left, bindings), evaluate(relation.right, bindings)
+            )
+            for relation in guard.alternatives
         )
     except ZeroDivisionError:
         return False
@@ -72,14 +75,14 @@ def check_guards(guards: Iterable[Guard], bindings: Mapping[str, int]) -> None:
     for guard in guards:
         names = guard_sizes(guard)
         if all(name in bindings for name in names) and not guard_holds(guard, bindings):
-            given = ", ".join(f"{name}={bindings[name]}" for name in names)
-            raise UserError(f"{given}: the model was exported for {print_guard(guard)}")
+            sizes = ", ".join(f"{name}={bindings[name]}" for name in names)
+            raise UserError(f"{sizes}: the model was exported for {print_guard(guard)}")
 
 
 def is_implied(guard: Guard, symbols: Mapping[str, SymbolInfo]) -> bool:
     """Whether a guard provably holds at all sizes in the ranges."""
     ranges = Ranges.from_symbols(symbols)
-    return any(_is_proven(one, ranges) for one in guard.alternatives)
+    return any(_is_proven(relation, ranges) for relation in guard.alternatives)
 
 
 def _is_proven(relation: Relation, ranges: Ranges) -> bool:

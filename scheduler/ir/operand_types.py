@@ -77,27 +77,29 @@ def round_operands(
     ``tensors`` are the tensors among ``arguments`` with their types, ``cast`` rounds one to a type;
     ``result`` is the type of the op's result, if known.
     """
-    name = _short(op)
-    made: dict[str, T | float] = {}
-    seen = {each: value for each, (value, _) in tensors.items()}
-    if _sees_own_types(name, arguments, result):
-        seen = {each: cast(value, own.dtype) for each, (value, own) in tensors.items()}
-        made |= seen
-    numbers = {each: one for each, value in arguments.items() if (one := _number(each, value))}
-    operands = [own for _, own in tensors.values()]
-    common = _common_type(name, [*operands, *numbers.values()], result) if tensors else None
+    short_name = _short(op)
+    rounded: dict[str, T | float] = {}
+    seen = {name: value for name, (value, _) in tensors.items()}
+    if _sees_own_types(short_name, arguments, result):
+        seen = {name: cast(value, operand.dtype) for name, (value, operand) in tensors.items()}
+        rounded |= seen
+    numbers = {
+        name: number for name, value in arguments.items() if (number := _number(name, value))
+    }
+    operands = [operand for _, operand in tensors.values()]
+    common = _common_type(short_name, [*operands, *numbers.values()], result) if tensors else None
     if common is None:
-        return made
-    made |= {
-        each: float(round_to_dtype(np.asarray(arguments[each], np.float64), common))
-        for each in numbers
+        return rounded
+    rounded |= {
+        name: float(round_to_dtype(np.asarray(arguments[name], np.float64), common))
+        for name in numbers
     }
-    made |= {
-        each: cast(seen[each], common)
-        for each, (_, own) in tensors.items()
-        if _is_converted(name, own.dtype, common)
+    rounded |= {
+        name: cast(seen[name], common)
+        for name, (_, operand) in tensors.items()
+        if _is_converted(short_name, operand.dtype, common)
     }
-    return made
+    return rounded
 
 
 def _short(op: str) -> str:
@@ -126,11 +128,11 @@ def _common_type(name: str, operands: Sequence[Operand], result: DType | None) -
     return found.compute_dtype if name in _UPCAST_NUMBERS else found
 
 
-def _is_converted(name: str, own: DType, common: DType) -> bool:
+def _is_converted(name: str, dtype: DType, common: DType) -> bool:
     """Whether a tensor is converted: other floats and compared integers; not indices or masks."""
-    if own is common:
+    if dtype is common:
         return False
-    return own.is_float or (own.is_integer and name in _COMPARISONS)
+    return dtype.is_float or (dtype.is_integer and name in _COMPARISONS)
 
 
 def _number(name: str, value: object) -> Operand | None:

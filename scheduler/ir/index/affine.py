@@ -78,5 +78,5 @@ def affine_parts(expr: Expr, variables: Collection[sympy.Symbol]) -> Affine:
         rest[monomial] = factor
         for part in inside:
             nonlinear |= part.free_symbols.intersection(variables)
-    found = {variable: poly.to_expr(c) for variable, c in coefficients.items()}
-    return Affine(found, poly.to_expr(rest), frozenset(nonlinear))
+    linear = {variable: poly.to_expr(c) for variable, c in coefficients.items()}
+    return Affine(linear, poly.to_expr(rest), frozenset(nonlinear))

@@ -42,16 +42,16 @@ def invert_index(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | N
         return _invert_digits(index, size, axes, dims)
     steps = [form.at(axis.var) for axis in axes]
     number = _row_major(dims, size)
-    found: dict[int, Expr] = {}
+    variables: dict[int, Expr] = {}
     step: Expr = _ONE
-    while len(found) < len(axes):
-        position = next((j for j, c in enumerate(steps) if j not in found and c == step), None)
+    while len(variables) < len(axes):
+        position = next((j for j, c in enumerate(steps) if j not in variables and c == step), None)
         if position is None:
             return None
         part = FloorDiv(number, step)
         step = simplify(step * axes[position].size)
-        found[position] = part if step == product(size) else Mod(part, axes[position].size)
-    return tuple(found[j] for j in range(len(axes))) if step == product(size) else None
+        variables[position] = part if step == product(size) else Mod(part, axes[position].size)
+    return tuple(variables[j] for j in range(len(axes))) if step == product(size) else None
 
 
 def _row_major(index: Sequence[Expr], size: Index) -> Expr:
@@ -81,17 +81,20 @@ def _invert_digits(
     sizes = {axis.var: axis.size for axis in axes}
     digits: dict[sympy.Symbol, dict[Expr, tuple[Expr, Expr]]] = {axis.var: {} for axis in axes}
     for dim, part, extent in zip(dims, index, size, strict=True):
-        found = {} if extent == 1 else _digits(part, sizes)
+        parsed = {} if extent == 1 else _digits(part, sizes)
         step: Expr = _ONE
-        while found and step in found:
-            variable_, own, radix = found.pop(step)
-            if own in digits[variable_]:
+        while parsed and step in parsed:
+            variable_, digit_step, radix = parsed.pop(step)
+            if digit_step in digits[variable_]:
                 return None
             following = simplify(step * radix)
             value = FloorDiv(dim, step)
-            digits[variable_][own] = (value if following == extent else Mod(value, radix), radix)
+            digits[variable_][digit_step] = (
+                value if following == extent else Mod(value, radix),
+                radix,
+            )
             step = following
-        if found is None or found or step != extent:
+        if parsed is None or parsed or step != extent:
             return None
     numbers = [_combine_digits(digits[axis.var], axis.size) for axis in axes]
     return None if None in numbers else tuple(number for number in numbers if number is not None)
@@ -112,15 +115,15 @@ def _digits(
     part: Expr, sizes: Mapping[sympy.Symbol, Expr]
 ) -> dict[Expr, tuple[sympy.Symbol, Expr, Expr]] | None:
     """Parse a sum of digits, by factor: each digit's variable, its step, and its radix."""
-    found: dict[Expr, tuple[sympy.Symbol, Expr, Expr]] = {}
+    digits: dict[Expr, tuple[sympy.Symbol, Expr, Expr]] = {}
     for term in sympy.Add.make_args(part):
         inside = [factor for factor in sympy.Mul.make_args(term) if factor.free_symbols & {*sizes}]
         digit = _digit(inside[0], sizes) if len(inside) == 1 else None
         factor = _ONE if digit is None else term / inside[0]
-        if digit is None or factor in found:
+        if digit is None or factor in digits:
             return None
-        found[factor] = digit
-    return found
+        digits[factor] = digit
+    return digits
 
 
 def _digit(

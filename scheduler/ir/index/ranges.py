@@ -63,11 +63,11 @@ class Ranges:
     def lower_bounds(self) -> Mapping[Expr, int]:
         """Lower bounds of sizes, since every loop has at least one step: s // 2 - 3 >= 1 implies
         s // 2 >= 4. Without a step the domain is empty."""
-        found: dict[Expr, int] = {}
+        bounds: dict[Expr, int] = {}
         for _, size in self.loops:
             for part, value in _part_lower_bounds(size):
-                found[part] = max(value, found.get(part, 0))
-        return found
+                bounds[part] = max(value, bounds.get(part, 0))
+        return bounds
 
 
 def _part_lower_bounds(size: Expr) -> Iterable[tuple[Expr, int]]:

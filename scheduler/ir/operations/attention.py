@@ -86,10 +86,10 @@ class Attention(MultiStoreOperation):
         """The operands; if causal, without columns beyond the last row, which no row attends to."""
         if not self.causal:
             return self.operands
-        seen = Axis(self.column.var, sympy.Min(self.row.size, self.column.size))
+        attended = Axis(self.column.var, sympy.Min(self.row.size, self.column.size))
         return tuple(
             OperandView(
-                tuple(seen if axis == self.column else axis for axis in scope.axes), scope.value
+                tuple(attended if axis == self.column else axis for axis in scope.axes), scope.value
             )
             for scope in self.operands
         )
@@ -107,8 +107,8 @@ class Attention(MultiStoreOperation):
 
     @property
     def dimensions(self) -> tuple[Axes, ...]:
-        each = (self.batch, (self.row,), (self.column,), (self.depth,))
-        return tuple(axes for axes in each if axes)
+        groups = (self.batch, (self.row,), (self.column,), (self.depth,))
+        return tuple(axes for axes in groups if axes)
 
     @property
     def products(self) -> Products:
@@ -116,10 +116,10 @@ class Attention(MultiStoreOperation):
         rows, columns = self.row.size, self.column.size
         pairs = rows * columns
         if self.causal:
-            few = sympy.Min(rows, columns)
-            pairs = FloorDiv(few * (few + 1), 2) + sympy.Max(0, rows - columns) * columns
-        both = self.depth.size + self.value_depth.size
-        return Products(numel(self.batch) * pairs * both, self.q.dtype)
+            square = sympy.Min(rows, columns)
+            pairs = FloorDiv(square * (square + 1), 2) + sympy.Max(0, rows - columns) * columns
+        depths = self.depth.size + self.value_depth.size
+        return Products(numel(self.batch) * pairs * depths, self.q.dtype)
 
     @property
     def matrix_operands(self) -> tuple[Value, ...]:

@@ -238,10 +238,10 @@ class Operation(ABC):
                 else:
                     continue
                 sizes.update((name, None) for expr in exprs for name in unbacked_sizes(expr))
-        of_loops = (axis.size for axes in (self.loops, self.points) for axis in axes)
-        of_scopes = (axis.size for scope in self.operands for axis in scope.axes)
-        of_stores = (expr for store in self.results for expr in store.index)
-        for expr in (*of_loops, *of_scopes, *of_stores):
+        loop_sizes = (axis.size for axes in (self.loops, self.points) for axis in axes)
+        operand_sizes = (axis.size for scope in self.operands for axis in scope.axes)
+        store_indices = (expr for store in self.results for expr in store.index)
+        for expr in (*loop_sizes, *operand_sizes, *store_indices):
             sizes.update((name, None) for name in unbacked_sizes(expr))
         return (*read, *(size_buffer_name(name) for name in sizes))
 
@@ -259,8 +259,8 @@ class Operation(ABC):
     def with_nodes(self, nodes: tuple[str, ...]) -> Self:
         """Return the operation with additional graph nodes, which come first."""
 
-        def joined(own: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(dict.fromkeys((*nodes, *own)))
+        def joined(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(dict.fromkeys((*nodes, *names)))
 
         stores = [replace(store, nodes=joined(store.nodes)) for store in self.results]
         return self.with_results(stores, joined(self.nodes))
@@ -301,9 +301,9 @@ def numel(axes: Sequence[Axis]) -> Expr:
 def live_operations(operations: Sequence[Operation], needed: Iterable[str]) -> list[Operation]:
     """Return the operations that these buffers depend on, in order."""
     read = set(needed)
-    kept = []
+    live = []
     for operation in reversed(operations):
         if read.intersection(operation.writes):
             read.update(operation.reads)
-            kept.append(operation)
-    return kept[::-1]
+            live.append(operation)
+    return live[::-1]

@@ -93,7 +93,7 @@ class LoopEnd(_Marker):
     @cached_property
     def reads(self) -> tuple[str, ...]:
         """The results of the body, and all buffers of the begin: a loop is kept as a whole."""
-        nexts = (made for made, _ in self.carried)
+        nexts = (new for new, _ in self.carried)
         parts = (part for part, _ in self.slices)
         conditions = [self.condition] if self.condition else []
         return tuple(dict.fromkeys((*nexts, *parts, *conditions, *self.begin.writes)))

@@ -80,16 +80,16 @@ class Lowered:
     @property
     def results(self) -> tuple[str, ...]:
         """The buffers that are read after the last operation."""
-        return (*self.outputs, *(each.buffer for each in self.assertions))
+        return (*self.outputs, *(assertion.buffer for assertion in self.assertions))
 
     def whole_inputs(self, extern: Extern) -> tuple[str, ...]:
         """Return the buffers that an extern takes, if all arguments of its node are tensors and
         each is a whole buffer; else an empty tuple."""
         node = self.graph.all_nodes_by_name[extern.node]
-        given = list(_tensors(value for _, value in node.arguments()))
-        views = [extern.inputs.get(name) for name in given if name is not None]
+        names = list(_tensors(value for _, value in node.arguments()))
+        views = [extern.inputs.get(name) for name in names if name is not None]
         buffers = [None if view is None else self._whole(view) for view in views]
-        if None in given or None in buffers:
+        if None in names or None in buffers:
             return ()
         return tuple(name for name in buffers if name is not None)
 
@@ -98,14 +98,14 @@ class Lowered:
         if not isinstance(value, Load) or value.indirect:
             return None
         loops = {axis.var: axis.size for axis in view.axes}
-        due = tuple(axis.var for axis in view.axes)
+        expected = tuple(axis.var for axis in view.axes)
         places = tuple(i for i in value.index if i in loops)
         sizes = self.buffers[value.buffer].size
-        fits = all(
+        is_whole = all(
             loops[i] == size if i in loops else size == 1
             for i, size in zip(value.index, sizes, strict=True)
         )
-        return value.buffer if fits and places == due else None
+        return value.buffer if is_whole and places == expected else None
 
 
 def _tensors(arguments: Iterable[Argument]) -> Iterator[str | None]:

@@ -87,7 +87,7 @@ class Scatter(SingleStoreOperation):
     def with_operands(self, values: Sequence[Value]) -> Self:
         value, condition, *places = values
         pairs = zip(self.indirect, places, strict=True)
-        indirect = tuple(replace(one, value=new) for one, new in pairs)
+        indirect = tuple(replace(place, value=new) for place, new in pairs)
         return replace(self, value=value, condition=condition, indirect=indirect)
 
     @property

@@ -108,16 +108,18 @@ def attention(a: Args) -> Array:
     chance = a["dropout_p"]
     left = keep_mask(a, (*batch, rows, columns), chance) if 0 < chance < 1 else None
     result = np.empty((*batch, rows, value.shape[-1]))
-    for at in np.ndindex(*batch):
-        scores = (query[at] * scale) @ key[at].swapaxes(-1, -2)
+    for index in np.ndindex(*batch):
+        scores = (query[index] * scale) @ key[index].swapaxes(-1, -2)
         if mask is not None and mask.dtype == np.bool_:
-            scores = np.where(mask[at], scores, -np.inf)
+            scores = np.where(mask[index], scores, -np.inf)
         elif mask is not None:
-            scores = scores + mask[at]
+            scores = scores + mask[index]
         if causal is not None:
             scores = np.where(causal, scores, -np.inf)
         weights = softmax_or_zeros(scores, -1)
         if chance:
-            weights = np.zeros_like(scores) if left is None else weights * left[at] / (1 - chance)
-        result[at] = weights @ value[at]
+            weights = (
+                np.zeros_like(scores) if left is None else weights * left[index] / (1 - chance)
+            )
+        result[index] = weights @ value[index]
     return result

@@ -48,16 +48,16 @@ def hardswish_backward(x: Array) -> Array:
     return np.where(x <= -3, 0, np.where(x < 3, x / 3 + 0.5, 1))
 
 
-def _masked_gradient(a: Args, kept: Array) -> Array:
+def _masked_gradient(a: Args, mask: Array) -> Array:
     """Return the gradient where ``kept`` holds, else 0."""
     grad = a["grad_output"] if "grad_output" in a else a["grad_out"]
-    return np.where(kept, grad, np.zeros((), np.asarray(grad).dtype))
+    return np.where(mask, grad, np.zeros((), np.asarray(grad).dtype))
 
 
 def hardsigmoid_backward(a: Args) -> Array:
     # torch multiplies by 1/6 rounded to float32 in every type.
-    kept = _masked_gradient(a, (a["self"] > -3) & (a["self"] < 3))
-    return np.asarray(kept * float(np.float32(1 / 6)))
+    inside = _masked_gradient(a, (a["self"] > -3) & (a["self"] < 3))
+    return np.asarray(inside * float(np.float32(1 / 6)))
 
 
 def gelu_backward(a: Args) -> Array:
@@ -159,16 +159,16 @@ def nll_loss_backward(a: Args) -> Array:
     grad = np.expand_dims(np.broadcast_to(grad, target.shape), axis)
     if weight is not None:
         grad = grad * weight.reshape(shape)
-    own = np.expand_dims(target, axis)
-    hit = (own == classes) & (own != a["ignore_index"])
-    return np.where(hit, np.broadcast_to(grad, x.shape), 0.0)
+    targets = np.expand_dims(target, axis)
+    is_target = (targets == classes) & (targets != a["ignore_index"])
+    return np.where(is_target, np.broadcast_to(grad, x.shape), 0.0)
 
 
 def _input_gradient(g: Array, normal: Array, inverse: Array, axes: tuple[int, ...]) -> Array:
     """Gradient of ``(x - mean) * inverse`` over ``axes``; mean and inverse depend on x."""
     mean = g.mean(axis=axes, keepdims=True)
-    along = (g * normal).mean(axis=axes, keepdims=True)
-    return np.asarray(inverse * (g - mean - normal * along))
+    projection = (g * normal).mean(axis=axes, keepdims=True)
+    return np.asarray(inverse * (g - mean - normal * projection))
 
 
 def _requested_gradients(mask: tuple[bool, ...], *made: Callable[[], Any]) -> tuple[Any, ...]:
@@ -215,13 +215,13 @@ def group_norm_backward(a: Args) -> tuple[Any, ...]:
     if x.size == 0:
         return _requested_gradients(a["output_mask"], lambda: x, *[lambda: np.zeros(channels)] * 2)
     mean, inverse = (a[name].reshape(batch, groups, 1, 1) for name in ("mean", "rstd"))
-    normal, own = (x.reshape(shape) - mean) * inverse, grad.reshape(shape)
-    g = own if weight is None else own * weight.reshape(1, groups, -1, 1)
+    normal, grouped_grad = (x.reshape(shape) - mean) * inverse, grad.reshape(shape)
+    g = grouped_grad if weight is None else grouped_grad * weight.reshape(1, groups, -1, 1)
     return _requested_gradients(
         a["output_mask"],
         lambda: _input_gradient(g, normal, inverse, (2, 3)).reshape(x.shape),
-        lambda: (own * normal).sum(axis=(0, 3)).ravel(),
-        lambda: own.sum(axis=(0, 3)).ravel(),
+        lambda: (grouped_grad * normal).sum(axis=(0, 3)).ravel(),
+        lambda: grouped_grad.sum(axis=(0, 3)).ravel(),
     )
 
 

@@ -75,21 +75,23 @@ def _scatter_windows(x: Array, weight: Array, a: Args, size: tuple[int, ...]) ->
     groups, kernel = a["groups"], weight.shape[2:]
     padding = pair(a["padding"], len(kernel))
     batch, channels, *count = x.shape
-    each = weight.shape[1]
+    group_channels = weight.shape[1]
     parts = x.reshape(batch, groups, channels // groups, -1)
-    weights = weight.reshape(groups, channels // groups, each, *kernel)
+    weights = weight.reshape(groups, channels // groups, group_channels, *kernel)
     stride, dilation = pair(a["stride"], len(kernel)), pair(a["dilation"], len(kernel))
-    whole = tuple(
+    padded_size = tuple(
         max((n - 1) * s + (k - 1) * d + 1, size_ + p)
         for n, s, k, d, size_, p in zip(count, stride, kernel, dilation, size, padding, strict=True)
     )
-    result = np.zeros((batch, groups * each, *whole), dtype=np.result_type(x, weight))
+    result = np.zeros(
+        (batch, groups * group_channels, *padded_size), dtype=np.result_type(x, weight)
+    )
     if min(x.shape) > 0:
         for tap, position in _taps(kernel, tuple(count), a):
-            own: Any = (..., *tap)
-            product = np.einsum("bgcp,gco->bgop", parts, weights[own])
+            tap_index: Any = (..., *tap)
+            product = np.einsum("bgcp,gco->bgop", parts, weights[tap_index])
             result[(slice(None), slice(None), *position)] += product.reshape(
-                batch, groups * each, *count
+                batch, groups * group_channels, *count
             )
     inside = tuple(slice(p, p + n) for p, n in zip(padding, size, strict=True))
     return np.asarray(result[(slice(None), slice(None), *inside)])
@@ -101,11 +103,13 @@ def conv_transpose(a: Args) -> Array:
     kernel = weight.shape[2:]
     rank = len(kernel)
     x = a["input"] if a["input"].ndim == weight.ndim else a["input"][None]
-    more = pair(a["output_padding"], rank)
+    output_padding = pair(a["output_padding"], rank)
     steps = (pair(a[name], rank) for name in ("stride", "padding", "dilation"))
     size = tuple(
-        (n - 1) * s - 2 * p + (k - 1) * d + 1 + extra
-        for n, k, extra, s, p, d in zip(x.shape[2:], kernel, more, *steps, strict=True)
+        (n - 1) * s - 2 * p + (k - 1) * d + 1 + end_padding
+        for n, k, end_padding, s, p, d in zip(
+            x.shape[2:], kernel, output_padding, *steps, strict=True
+        )
     )
     result = _scatter_windows(x, weight, a, size)
     if a["bias"] is not None:
@@ -143,6 +147,6 @@ def _weight_gradient(moving: Array, fixed: Array, weight: Array, a: Args) -> Arr
         for tap, position in _taps(kernel, tuple(count), a):
             inner = padded[(slice(None), slice(None), *position)]
             inner = inner.reshape(batch, groups, weight.shape[1], -1)
-            own: Any = (..., *tap)
-            result[own] = np.einsum("bgop,bgcp->goc", outer, inner)
+            tap_index: Any = (..., *tap)
+            result[tap_index] = np.einsum("bgop,bgcp->goc", outer, inner)
     return result.reshape(weight.shape)

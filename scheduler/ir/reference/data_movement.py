@@ -19,7 +19,7 @@ def with_copy(rule: Rule) -> Rule:
     def copy(a: Args) -> Any:
         result = rule(a)
         if isinstance(result, tuple):
-            return tuple(np.array(one) for one in result)
+            return tuple(np.array(part) for part in result)
         return np.array(result)
 
     return copy
@@ -73,15 +73,15 @@ def tensor_split(a: Args) -> tuple[Array, ...]:
 def chunk_cat(a: Args) -> Array:
     """Split each tensor into chunks along an axis, padded with zeros, and concatenate them."""
     chunks, parts = a["num_chunks"], []
-    at = a["dim"] % a["tensors"][0].ndim
+    axis = a["dim"] % a["tensors"][0].ndim
     for x in a["tensors"]:
-        rows = -(-x.shape[at] // chunks)
-        if rows * chunks * max(x.size, 1) > MAX_RESULT_ELEMENTS * max(x.shape[at], 1):
+        rows = -(-x.shape[axis] // chunks)
+        if rows * chunks * max(x.size, 1) > MAX_RESULT_ELEMENTS * max(x.shape[axis], 1):
             raise UnsupportedUseError(f"a result of {chunks} chunks is too large")
-        more = [(0, rows * chunks - x.shape[d] if d == at else 0) for d in range(x.ndim)]
-        width = rows * math.prod(x.shape[at + 1 :])
-        parts.append(np.pad(x, more).reshape(*x.shape[:at], chunks, width))
-    return np.concatenate(parts, axis=at + 1)
+        padding = [(0, rows * chunks - x.shape[d] if d == axis else 0) for d in range(x.ndim)]
+        width = rows * math.prod(x.shape[axis + 1 :])
+        parts.append(np.pad(x, padding).reshape(*x.shape[:axis], chunks, width))
+    return np.concatenate(parts, axis=axis + 1)
 
 
 def flatten_dense_tensors(a: Args) -> Array:
@@ -108,8 +108,8 @@ def split_along(dim: int) -> Rule:
 
     def rule(a: Args) -> tuple[Array, ...]:
         x = a["self"]
-        at = 0 if dim == 1 and x.ndim == 1 else dim
-        return _split(x, at, a["sections"] if "sections" in a else a["indices"])
+        axis = 0 if dim == 1 and x.ndim == 1 else dim
+        return _split(x, axis, a["sections"] if "sections" in a else a["indices"])
 
     return rule
 
@@ -120,8 +120,8 @@ def _split(x: Array, dim: int, positions: Any) -> tuple[Array, ...]:
     if isinstance(positions, int):
         if not 0 < positions <= MAX_OUTPUTS:
             raise UnsupportedUseError(f"a split into {positions} sections is not supported")
-        least, more = divmod(length, positions)
-        sizes = [least + 1] * more + [least] * (positions - more)
+        least, longer = divmod(length, positions)
+        sizes = [least + 1] * longer + [least] * (positions - longer)
         ends = [0, *itertools.accumulate(sizes)]
         pairs = list(itertools.pairwise(ends))
     else:
@@ -222,6 +222,6 @@ def sum_to_size(a: Args) -> Any:
 def unsafe_masked_index(a: Args) -> Any:
     mask = np.asarray(a["mask"], bool)
     positions = tuple(
-        slice(None) if one is None else np.where(mask, one, 0) for one in a["indices"]
+        slice(None) if index is None else np.where(mask, index, 0) for index in a["indices"]
     )
     return np.where(mask, a["self"][positions], a["fill"])

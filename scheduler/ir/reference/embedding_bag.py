@@ -43,8 +43,8 @@ def embedding_bag(a: Args) -> tuple[Array, ...]:
 def embedding_bag_forward(a: Args) -> tuple[Array, ...]:
     """As ``embedding_bag``, with as many bag sizes as offsets, as in exported graphs."""
     result, bag, counts, maxima = embedding_bag(a)
-    rest = np.zeros(a["offsets"].shape[0] - len(counts), dtype=np.int64)
-    return result, bag, np.concatenate([counts, rest]), maxima
+    padding = np.zeros(a["offsets"].shape[0] - len(counts), dtype=np.int64)
+    return result, bag, np.concatenate([counts, padding]), maxima
 
 
 def _first_maxima(result: Array, rows: Array, bag: Array, used: Array, indices: Array) -> Array:
@@ -74,15 +74,15 @@ def segment_reduce(a: Args) -> Array:
     lengths = _segment_lengths(a)
     start = nothing if a["initial"] is None else float(a["initial"])
     result = np.full((len(data), lengths.shape[1], *data.shape[2:]), start)
-    for line, (own, counts) in enumerate(zip(data, lengths, strict=True)):
+    for line, (rows, counts) in enumerate(zip(data, lengths, strict=True)):
         segment = np.repeat(np.arange(len(counts)), counts)
-        combine.at(result[line], segment, own[: len(segment)])
+        combine.at(result[line], segment, rows[: len(segment)])
         if reduce == "mean":
-            shape = (-1,) + (1,) * (own.ndim - 1)
+            shape = (-1,) + (1,) * (rows.ndim - 1)
             empty = (counts == 0).reshape(shape)
-            kept = np.nan if a["initial"] is None else start
+            empty_value = np.nan if a["initial"] is None else start
             result[line] = np.where(
-                empty, kept, result[line] / np.maximum(counts, 1).reshape(shape)
+                empty, empty_value, result[line] / np.maximum(counts, 1).reshape(shape)
             )
     return result.reshape(*batch, *result.shape[1:])
 

@@ -182,19 +182,19 @@ def istft(a: Args) -> Array:
         spectrum = np.fft.ifft(spectrum)
     frames = spectrum * window
     count = frames.shape[-2]
-    whole = points + step * (count - 1)
-    signal = np.zeros((*frames.shape[:-2], whole), dtype=frames.dtype)
-    squares = np.zeros(whole, dtype=window.dtype)
+    total = points + step * (count - 1)
+    signal = np.zeros((*frames.shape[:-2], total), dtype=frames.dtype)
+    squares = np.zeros(total, dtype=window.dtype)
     for position in range(count):
         part = slice(position * step, position * step + points)
         signal[..., part] += frames[..., position, :]
         squares[part] += window * window
     start = points // 2 if a["center"] else 0
-    end = whole - start
+    end = total - start
     if a["length"] is not None:
         end = start + a["length"]
-    part = slice(start, min(end, whole))
+    part = slice(start, min(end, total))
     result = signal[..., part] / squares[part]
-    missing = max(0, end - whole)
+    missing = max(0, end - total)
     _check(missing)
     return np.pad(result, [(0, 0)] * (result.ndim - 1) + [(0, missing)])

@@ -44,8 +44,8 @@ def _read_at(x: Array, positions: list[Array]) -> Array:
         inside &= (position >= 0) & (position < size)
         clipped.append(_clip(position, size).astype(np.int64))
     batch = np.arange(x.shape[0]).reshape(-1, *(1,) * (positions[0].ndim - 1))
-    found = np.moveaxis(x, 1, -1)[(batch, *clipped)]
-    return np.moveaxis(np.where(inside[..., None], found, 0), -1, 1)
+    elements = np.moveaxis(x, 1, -1)[(batch, *clipped)]
+    return np.moveaxis(np.where(inside[..., None], elements, 0), -1, 1)
 
 
 def grid_sampler(a: Args) -> Array:
@@ -56,19 +56,23 @@ def grid_sampler(a: Args) -> Array:
         raise UnsupportedUseError("bicubic grid_sampler of volumes is not supported")
     taps: list[list[tuple[Array, Array]]] = []
     for d, size in enumerate(x.shape[2:]):
-        at = grid[..., rank - 1 - d]
-        at = (at + 1) / 2 * (size - 1) if aligned else ((at + 1) * size - 1) / 2
+        coordinate = grid[..., rank - 1 - d]
+        coordinate = (
+            (coordinate + 1) / 2 * (size - 1) if aligned else ((coordinate + 1) * size - 1) / 2
+        )
         if mode == _CUBIC:
-            low = np.floor(at)
+            low = np.floor(coordinate)
             positions = [low + k for k in (-1, 0, 1, 2)]
-            taps.append([(_pad(p, size, padding, aligned), _keys(p - at)) for p in positions])
+            taps.append(
+                [(_pad(p, size, padding, aligned), _keys(p - coordinate)) for p in positions]
+            )
             continue
-        at = _pad(at, size, padding, aligned)
+        coordinate = _pad(coordinate, size, padding, aligned)
         if mode == _NEAREST:
-            taps.append([(np.round(at), np.ones_like(at))])
+            taps.append([(np.round(coordinate), np.ones_like(coordinate))])
         else:
-            low = np.floor(at)
-            taps.append([(low, 1 - (at - low)), (low + 1, at - low)])
+            low = np.floor(coordinate)
+            taps.append([(low, 1 - (coordinate - low)), (low + 1, coordinate - low)])
     total: Any = 0.0
     for chosen in product(*taps):
         weight: Any = 1.0
@@ -110,8 +114,8 @@ def _windows(a: Args, size: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int
 def im2col(a: Args) -> Array:
     x = a["self"]
     _, counts, positions = _windows(a, x.shape[-2:])
-    wide = [(0, 0)] * (x.ndim - 2) + [(p, p) for p in pair(a["padding"], 2)]
-    padded = np.pad(x, wide)
+    pads = [(0, 0)] * (x.ndim - 2) + [(p, p) for p in pair(a["padding"], 2)]
+    padded = np.pad(x, pads)
     columns = np.stack([padded[position] for position in positions], axis=-3)
     lead = x.shape[:-3]
     return np.asarray(columns.reshape(*lead, x.shape[-3] * len(positions), counts[0] * counts[1]))

@@ -22,12 +22,12 @@ def cond(a: Args) -> tuple[Any, ...]:
 
 def while_loop(a: Args) -> tuple[Any, ...]:
     """Apply ``body_fn`` to the carried values while ``cond_fn`` returns True for them."""
-    carried, more = tuple(a["carried_inputs"]), tuple(a["additional_inputs"])
+    carried, constants = tuple(a["carried_inputs"]), tuple(a["additional_inputs"])
     for _ in range(MAX_ITERATIONS):
-        (goes_on,) = a[RUN](a["cond_fn"], (*carried, *more))
-        if not np.all(goes_on):
+        (continues,) = a[RUN](a["cond_fn"], (*carried, *constants))
+        if not np.all(continues):
             return carried
-        carried = a[RUN](a["body_fn"], (*carried, *more))
+        carried = a[RUN](a["body_fn"], (*carried, *constants))
     raise EndlessLoopError(f"a while_loop exceeds the limit of {MAX_ITERATIONS} steps")
 
 
@@ -77,4 +77,4 @@ def _slice_count(xs: Sequence[Array]) -> int:
 
 
 def _stack(result: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return tuple(np.stack(each) for each in zip(*result, strict=True))
+    return tuple(np.stack(parts) for parts in zip(*result, strict=True))

@@ -60,7 +60,7 @@ def _combine(reduce: Any) -> np.ufunc:
 
 def _reduce_into(a: Args, result: Array, where: Any, source: Array) -> Array:
     """Reduce the source into the result, or overwrite it."""
-    combine, own = _combine(a["reduce"]), result.copy()
+    combine, original = _combine(a["reduce"]), result.copy()
     count = np.zeros(result.shape, dtype=np.int64)
     np.add.at(count, where, 1)
     if not a["include_self"]:
@@ -70,7 +70,7 @@ def _reduce_into(a: Args, result: Array, where: Any, source: Array) -> Array:
         if a["reduce"] == "mean":
             number = np.maximum(count + int(a["include_self"]), 1)
             result = result / number if is_float(result) else result // number
-    return np.where(count > 0, result, own).astype(own.dtype)
+    return np.where(count > 0, result, original).astype(original.dtype)
 
 
 def _neutral(reduce: Any, dtype: Any) -> Any:
@@ -103,8 +103,8 @@ def _restore_dim(a: Args, result: Array) -> Array:
 
 def index_add(a: Args) -> Array:
     result, index, source = _slice_operands(a, a["source"])
-    whole = result.dtype.kind in "iu"
-    alpha = wrap_integer(a["alpha"], result.dtype) if whole else np.asarray(a["alpha"])
+    is_integer = result.dtype.kind in "iu"
+    alpha = wrap_integer(a["alpha"], result.dtype) if is_integer else np.asarray(a["alpha"])
     np.add.at(result, index, source * alpha.astype(result.dtype))
     return _restore_dim(a, result)
 
@@ -140,14 +140,16 @@ def masked_put(a: Args) -> Array:
     """Accumulating ``index_put`` where the mask holds; indices outside count from the end or are
     clamped."""
     result, mask = a["self"].copy(), a["mask"].astype(bool)
-    found: list[Any] = []
+    index_arrays: list[Any] = []
     for axis, index in enumerate(a["indices"]):
         size = result.shape[axis]
-        inside = None if index is None else np.where(index < 0, index + size, index)
-        found.append(slice(None) if inside is None else np.clip(inside, 0, max(size - 1, 0)))
+        wrapped = None if index is None else np.where(index < 0, index + size, index)
+        index_arrays.append(
+            slice(None) if wrapped is None else np.clip(wrapped, 0, max(size - 1, 0))
+        )
     if result.size:
         values = np.where(mask, a["values"], np.zeros((), result.dtype)).astype(result.dtype)
-        np.add.at(result, tuple(found), values)
+        np.add.at(result, tuple(index_arrays), values)
     return np.asarray(result)
 
 
@@ -205,9 +207,9 @@ def _write_select(result: Array, a: Args, part: Array) -> Array:
 
 
 def _write_diagonal(result: Array, a: Args, part: Array) -> Array:
-    shown = np.diagonal(result, a["offset"], a["dim1"], a["dim2"])
-    shown.flags.writeable = True
-    shown[...] = part
+    diagonal = np.diagonal(result, a["offset"], a["dim1"], a["dim2"])
+    diagonal.flags.writeable = True
+    diagonal[...] = part
     return np.asarray(result)
 
 
@@ -244,9 +246,9 @@ def unfold_backward(a: Args) -> Array:
     result = np.zeros(a["input_sizes"], dtype=grad.dtype)
     if not result.ndim:
         return np.asarray(grad.reshape(()))
-    along = np.moveaxis(result, a["dim"], 0)
+    rows = np.moveaxis(result, a["dim"], 0)
     windows = np.moveaxis(grad, a["dim"] % result.ndim, 0)
     starts = np.arange(len(windows)) * step
     for position in range(a["size"]):
-        np.add.at(along, starts + position, windows[..., position])
+        np.add.at(rows, starts + position, windows[..., position])
     return result

@@ -153,11 +153,11 @@ def nonzero(a: Args) -> Any:
 
 def nonzero_static(a: Args) -> Any:
     """Return the first ``size`` rows of ``nonzero``, padded with ``fill_value``."""
-    found, size = nonzero(a), int(a["size"])
-    if size * max(found.shape[1], 1) > MAX_RESULT_ELEMENTS:
+    rows, size = nonzero(a), int(a["size"])
+    if size * max(rows.shape[1], 1) > MAX_RESULT_ELEMENTS:
         raise UnsupportedUseError(f"a result of {size} rows is too large")
-    result = np.full((size, found.shape[1]), a["fill_value"], np.int64)
-    result[: len(found)] = found[:size]
+    result = np.full((size, rows.shape[1]), a["fill_value"], np.int64)
+    result[: len(rows)] = rows[:size]
     return result
 
 

@@ -50,7 +50,7 @@ def each_matrix(function: Callable[..., tuple[Any, ...]], *matrices: Array) -> t
         result = function(*(_regular_stand_in(m) for m in matrices))
         parts = [np.asarray(part) for part in result]
         return tuple(np.zeros((*batch, *p.shape), p.dtype) for p in parts)
-    rows = [function(*(m[at] for m in full)) for at in np.ndindex(*batch)]
+    rows = [function(*(m[index] for m in full)) for index in np.ndindex(*batch)]
     return tuple(
         np.stack([np.asarray(part) for part in parts]).reshape((*batch, *np.shape(parts[0])))
         for parts in zip(*rows, strict=True)

@@ -73,8 +73,10 @@ def triangular_solve(a: Args) -> Result:
 def _solve_triangle(coefficients: Array, right: Array, a: Args, transposed: bool) -> Array:
     triangle = np.triu(coefficients) if a["upper"] else np.tril(coefficients)
     if a["unitriangular"]:
-        own = np.einsum("...ii->...i", triangle)
-        triangle = triangle - own[..., None] * np.eye(own.shape[-1]) + np.eye(own.shape[-1])
+        diagonal = np.einsum("...ii->...i", triangle)
+        triangle = (
+            triangle - diagonal[..., None] * np.eye(diagonal.shape[-1]) + np.eye(diagonal.shape[-1])
+        )
 
     def one(matrix: Array, b: Array) -> tuple[Array]:
         if not matrix.size or not b.size:
@@ -92,8 +94,8 @@ def _solve_triangle(coefficients: Array, right: Array, a: Args, transposed: bool
 
 def _solve_factored(packed: Any, pivots: Any, right: Any, left: bool, conjugated: bool) -> Array:
     lower, upper = unpack_lu(to_double(packed))
-    whole = permutation(pivots, lower.shape[-2]) @ lower @ upper
-    return _solve(adjoint(whole) if conjugated else whole, to_double(right), left)
+    product = permutation(pivots, lower.shape[-2]) @ lower @ upper
+    return _solve(adjoint(product) if conjugated else product, to_double(right), left)
 
 
 def lu_solve(a: Args) -> Result:
@@ -153,10 +155,10 @@ def cross(a: Args) -> Result:
     dim = a["dim"]
     if dim is None:
         dim = next(d for d, size in enumerate(first.shape) if size == 3)
-    x, y = (np.moveaxis(each, dim, 0) for each in (first, second))
+    x, y = (np.moveaxis(operand, dim, 0) for operand in (first, second))
     parts = [x[i] * y[j] - x[j] * y[i] for i, j in ((1, 2), (2, 0), (0, 1))]
     return np.stack(parts, axis=dim)
 
 
 def multi_dot(a: Args) -> Result:
-    return reduce(np.matmul, [np.asarray(each) for each in a["tensors"]])
+    return reduce(np.matmul, [np.asarray(factor) for factor in a["tensors"]])

@@ -180,8 +180,8 @@ def linear_cross_entropy(a: Args) -> Any:
     if a["linear_bias"] is not None:
         scores = scores + a["linear_bias"]
     reduction = {"none": _NONE, "mean": _MEAN, "sum": _SUM}[a.get("reduction", "none")]
-    rest = {"label_smoothing": 0.0, **a}
-    return cross_entropy({**rest, "self": scores, "reduction": reduction})
+    arguments = {"label_smoothing": 0.0, **a}
+    return cross_entropy({**arguments, "self": scores, "reduction": reduction})
 
 
 def linear_cross_entropy_with_gradients(a: Args) -> tuple[Any, ...]:
@@ -283,8 +283,8 @@ def _alignments(a: Args) -> Array:
     for n in range(scores.shape[1]):
         length = int(lengths[n])
         start = starts[n]
-        own = targets[n, :length] if targets.ndim == 2 else targets[start : start + length]
-        losses[n] = -_alignment(scores[: int(steps[n]), n], own, blank)
+        labels = targets[n, :length] if targets.ndim == 2 else targets[start : start + length]
+        losses[n] = -_alignment(scores[: int(steps[n]), n], labels, blank)
     return np.where(np.isinf(losses), 0.0, losses) if a["zero_infinity"] else losses
 
 
@@ -300,7 +300,10 @@ def _alignment(scores: Array, target: Array, blank: int) -> float:
     alpha = np.full(len(states), -np.inf)
     alpha[:2] = scores[0, states[:2]]
     for row in scores[1:]:
-        one, two = np.full_like(alpha, -np.inf), np.full_like(alpha, -np.inf)
-        one[1:], two[2:] = alpha[:-1], alpha[:-2]
-        alpha = np.logaddexp(np.logaddexp(alpha, one), np.where(skips, two, -np.inf)) + row[states]
+        previous, skipped = np.full_like(alpha, -np.inf), np.full_like(alpha, -np.inf)
+        previous[1:], skipped[2:] = alpha[:-1], alpha[:-2]
+        alpha = (
+            np.logaddexp(np.logaddexp(alpha, previous), np.where(skips, skipped, -np.inf))
+            + row[states]
+        )
     return float(np.logaddexp.reduce(alpha[-2:]))

@@ -74,8 +74,8 @@ def _cutoff(a: Args, values: Array, shape: Sequence[int]) -> Array:
     """Return the threshold below which singular values count as zero, by torch's defaults."""
     atol, rtol = a.get("atol"), a.get("rtol")
     if rtol is None:
-        own = a[OWN_DTYPE]
-        rounding = 2 * own.eps if own is not None else np.finfo(np.float64).eps
+        dtype = a[OWN_DTYPE]
+        rounding = 2 * dtype.eps if dtype is not None else np.finfo(np.float64).eps
         some = atol is not None and np.any(np.asarray(atol) > 0)
         rtol = 0.0 if some else max(shape) * rounding
     largest = values.max(axis=-1, initial=0.0)
@@ -167,15 +167,17 @@ def least_squares(a: Args) -> Result:
     driver = a["driver"] or "gelsy"
     b = right[..., None] if is_vector(matrix, right) else right
     values = _singular_values(matrix)
-    own = a[OWN_DTYPE]
-    rounding = 2 * own.eps if own is not None else np.finfo(np.float64).eps
+    dtype = a[OWN_DTYPE]
+    rounding = 2 * dtype.eps if dtype is not None else np.finfo(np.float64).eps
     limit = max(matrix.shape[-2:]) * rounding if a["rcond"] is None else float(a["rcond"])
     inverted = pseudo_inverse({**a, "self": matrix, "atol": 0.0, "rtol": limit})
     solution = inverted @ b
     rank = np.sum(values > limit * values.max(axis=-1, initial=0.0)[..., None], axis=-1)
     m, n = matrix.shape[-2:]
-    whole = m > n and bool(np.all(rank == n)) and driver != "gelsy"
-    residuals = np.sum(np.abs(matrix @ solution - b) ** 2, axis=-2) if whole else np.zeros(0)
+    has_residuals = m > n and bool(np.all(rank == n)) and driver != "gelsy"
+    residuals = (
+        np.sum(np.abs(matrix @ solution - b) ** 2, axis=-2) if has_residuals else np.zeros(0)
+    )
     return (
         solution[..., 0] if is_vector(matrix, right) else solution,
         residuals,

@@ -89,8 +89,8 @@ def group_norm(a: Args) -> tuple[Array, Array, Array]:
     x = a["input"]
     groups = a["num_groups"] if "num_groups" in a else a["group"]
     batch, channels = x.shape[:2]
-    each = x.size // max(1, batch * groups)
-    grouped, mean, factor = _normalized(x.reshape(batch, groups, each), (2,), a["eps"])
+    group_size = x.size // max(1, batch * groups)
+    grouped, mean, factor = _normalized(x.reshape(batch, groups, group_size), (2,), a["eps"])
     result = _affine(
         grouped.reshape(batch, channels, *x.shape[2:]),
         _channels(a["weight"], x.ndim),
@@ -99,8 +99,8 @@ def group_norm(a: Args) -> tuple[Array, Array, Array]:
     return result, mean[..., 0], factor[..., 0]
 
 
-def _running_average(running: Any, own: Array, momentum: float) -> Any:
-    return None if running is None else (1 - momentum) * running + momentum * own
+def _running_average(running: Any, current: Array, momentum: float) -> Any:
+    return None if running is None else (1 - momentum) * running + momentum * current
 
 
 def _batch_norm(a: Args, training: bool) -> tuple[Any, ...]:

@@ -81,8 +81,10 @@ def div(a: Args) -> Any:
         return numerics.floordiv(x, y)
     if is_float(x) or is_float(y):
         quotient = np.true_divide(x, y)
-        own = a[OWN_DTYPE]
-        return np.trunc(quotient if own is None else round_to_dtype(quotient, own.compute_dtype))
+        dtype = a[OWN_DTYPE]
+        return np.trunc(
+            quotient if dtype is None else round_to_dtype(quotient, dtype.compute_dtype)
+        )
     return numerics.truncdiv(x, y)
 
 
@@ -150,8 +152,8 @@ def rsub(a: Args) -> Any:
 def lerp(a: Args) -> Any:
     """Linear interpolation, computed from the nearer end."""
     x, y, weight = a["self"], a["end"], np.asarray(a["weight"])
-    way = y - x
-    return np.where(np.abs(weight) < 0.5, x + weight * way, y - way * (1 - weight))
+    difference = y - x
+    return np.where(np.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight))
 
 
 def addcmul(a: Args) -> Any:

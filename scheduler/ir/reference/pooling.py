@@ -125,11 +125,11 @@ def adaptive_max(rank: int) -> Callable[[Args], tuple[Array, Array]]:
         positions = np.empty((*lead, *counts), dtype=np.int64)
         flat = np.arange(math.prod(sizes)).reshape(sizes)
         cells = [list(_cells(size, count)) for size, count in zip(sizes, counts, strict=True)]
-        for at in np.ndindex(*counts):
-            cell = tuple(own[i] for own, i in zip(cells, at, strict=True))
+        for output_index in np.ndindex(*counts):
+            cell = tuple(axis_cells[i] for axis_cells, i in zip(cells, output_index, strict=True))
             window = x[(..., *cell)].reshape(*lead, -1)
-            values[(..., *at)] = window.max(axis=-1)
-            positions[(..., *at)] = flat[cell].ravel()[window.argmax(axis=-1)]
+            values[(..., *output_index)] = window.max(axis=-1)
+            positions[(..., *output_index)] = flat[cell].ravel()[window.argmax(axis=-1)]
         return values, positions
 
     return rule
@@ -141,11 +141,11 @@ def _spread_over_windows(grad: Array, a: Args, rank: int) -> Array:
     kernel, padding = pair(a["kernel_size"], rank), pair(a["padding"], rank)
     stride = pair(a["stride"], rank) if a["stride"] else kernel
     counts = grad.shape[-rank:]
-    whole = tuple(
+    padded_size = tuple(
         max((n - 1) * s + k, size + p)
         for n, s, k, size, p in zip(counts, stride, kernel, sizes, padding, strict=True)
     )
-    result = np.zeros((*grad.shape[:-rank], *whole))
+    result = np.zeros((*grad.shape[:-rank], *padded_size))
     for tap in np.ndindex(*kernel):
         position: Any = tuple(
             slice(t, t + (n - 1) * s + 1, s) for t, n, s in zip(tap, counts, stride, strict=True)
@@ -188,10 +188,10 @@ def adaptive_avg_backward(rank: int) -> Rule:
         for axis in range(-rank, 0):
             size, count = a["self"].shape[axis], result.shape[axis]
             moved = np.moveaxis(result, axis, -1)
-            wide = np.zeros((*moved.shape[:-1], size))
+            spread = np.zeros((*moved.shape[:-1], size))
             for number, cell in enumerate(_cells(size, count)):
-                wide[..., cell] += moved[..., number, None] / (cell.stop - cell.start)
-            result = np.moveaxis(wide, -1, axis)
+                spread[..., cell] += moved[..., number, None] / (cell.stop - cell.start)
+            result = np.moveaxis(spread, -1, axis)
         return result
 
     return rule
@@ -217,13 +217,15 @@ def fractional_max_pool(rank: int) -> Rule:
         values = np.empty((len(planes), *counts), x.dtype)
         positions = np.empty((len(planes), *counts), np.int64)
         for k, plane in enumerate(planes):
-            each = zip(numbers[k], sizes, counts, widths, strict=True)
-            starts = [_starts(float(number), *rest) for number, *rest in each]
-            for at in np.ndindex(*counts):
-                firsts = (own[i] for own, i in zip(starts, at, strict=True))
+            axes = zip(numbers[k], sizes, counts, widths, strict=True)
+            starts = [_starts(float(number), *rest) for number, *rest in axes]
+            for output_index in np.ndindex(*counts):
+                firsts = (
+                    axis_starts[i] for axis_starts, i in zip(starts, output_index, strict=True)
+                )
                 cell = tuple(slice(s, s + w) for s, w in zip(firsts, widths, strict=True))
                 best = plane[cell].argmax()
-                values[(k, *at)], positions[(k, *at)] = (
+                values[(k, *output_index)], positions[(k, *output_index)] = (
                     plane[cell].ravel()[best],
                     flat[cell].ravel()[best],
                 )

@@ -152,14 +152,14 @@ def choose_qparams_affine(a: Args) -> tuple[Array, Array]:
     x, extent, dtype = np.asarray(a["input"], np.float32), a["block_size"], a["target_dtype"]
     split, _ = _blocks(x.shape, extent)
     low, high = _limits(dtype, a["quant_min"], a["quant_max"])
-    inside = tuple(range(1, len(split), 2))
-    below = np.minimum(x.reshape(split).min(axis=inside), np.float32(0))
-    above = np.maximum(x.reshape(split).max(axis=inside), np.float32(0))
+    block_axes = tuple(range(1, len(split), 2))
+    below = np.minimum(x.reshape(split).min(axis=block_axes), np.float32(0))
+    above = np.maximum(x.reshape(split).max(axis=block_axes), np.float32(0))
     scale, zero = _scale_and_zero_point(a["mapping_type"], below, above, float(low), float(high))
-    tiny = a["eps"]
-    if tiny is None:
-        tiny = 2.0**-14 if a[OWN_DTYPE] is DType.F16 else 2.0**-126
-    scale = np.maximum(scale, np.float32(tiny))
+    least_scale = a["eps"]
+    if least_scale is None:
+        least_scale = 2.0**-14 if a[OWN_DTYPE] is DType.F16 else 2.0**-126
+    scale = np.maximum(scale, np.float32(least_scale))
     if a["mapping_type"] == "ASYMMETRIC":
         zero = np.clip(np.float32(low) - np.round(below / scale), low, high)
         dtype = a["zero_point_dtype"]

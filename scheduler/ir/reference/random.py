@@ -104,8 +104,8 @@ def _requested_dtype(a: Args) -> DType | None:
     if a.get("dtype") is not None:
         dtype: DType = a["dtype"]
         return dtype
-    own: DType | None = a[OWN_DTYPE]
-    return own if "self" in a else None
+    own_dtype: DType | None = a[OWN_DTYPE]
+    return own_dtype if "self" in a else None
 
 
 def rand(a: Args) -> Any:
@@ -126,9 +126,11 @@ def randint(a: Args) -> Any:
         )
     drawn = (first << np.uint64(31)) | (second >> np.uint64(1))
     result = (drawn % np.uint64(span)).astype(np.int64) + int(low)
-    own = a[OWN_DTYPE] if "self" in a else None
+    own_dtype = a[OWN_DTYPE] if "self" in a else None
     return result.astype(
-        compute_dtype(own) if a["dtype"] is None and own else compute_dtype_or(a["dtype"], np.int64)
+        compute_dtype(own_dtype)
+        if a["dtype"] is None and own_dtype
+        else compute_dtype_or(a["dtype"], np.int64)
     )
 
 
@@ -297,7 +299,7 @@ def philox_rand(a: Args) -> Any:
     words = philox(counters, (seed % 2**32, seed // 2**32))
     if dtype is DType.F64:
         first, second = (
-            np.take_along_axis(words, 2 * number[:, None] + at, 1)[:, 0] for at in (0, 1)
+            np.take_along_axis(words, 2 * number[:, None] + half, 1)[:, 0] for half in (0, 1)
         )
         joined = first ^ (second << np.uint64(21))
         result = joined.astype(np.float64) * 2.0**-53 + 2.0**-54

@@ -70,8 +70,8 @@ def _run_steps(
     for t in reversed(range(len(steps))) if reverse else range(len(steps)):
         rows = len(steps[t])
         new = cell(steps[t], tuple(s[:rows] for s in state), layer)
-        for old, own in zip(state, new, strict=True):
-            old[:rows] = own
+        for old, values in zip(state, new, strict=True):
+            old[:rows] = values
         result[t] = new[0]
     return result, state
 

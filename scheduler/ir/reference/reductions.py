@@ -53,8 +53,8 @@ def arg_reduce(locate: Callable[..., Any]) -> Rule:
     def rule(a: Args) -> Array:
         x = a["self"]
         if a["dim"] is None:
-            found = np.asarray(locate(x), dtype=np.int64)
-            return found.reshape((1,) * x.ndim) if a["keepdim"] else found
+            index = np.asarray(locate(x), dtype=np.int64)
+            return index.reshape((1,) * x.ndim) if a["keepdim"] else index
         if x.ndim == 0:
             return np.zeros((), dtype=np.int64)
         return np.asarray(locate(x, axis=a["dim"], keepdims=a["keepdim"]), dtype=np.int64)

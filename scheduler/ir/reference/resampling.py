@@ -37,8 +37,8 @@ def _step(size: int, output_size: int, scale: float | None, a: Args) -> float:
 
 
 def _sources(size: int, output_size: int, scale: float | None, a: Args) -> Array:
-    step, at = _step(size, output_size, scale, a), np.arange(output_size)
-    return np.asarray(at * step if a.get("align_corners") else (at + 0.5) * step - 0.5)
+    step, pixels = _step(size, output_size, scale, a), np.arange(output_size)
+    return np.asarray(pixels * step if a.get("align_corners") else (pixels + 0.5) * step - 0.5)
 
 
 def nearest(exact: bool) -> _Along:
@@ -46,13 +46,13 @@ def nearest(exact: bool) -> _Along:
         double = a[OWN_DTYPE] in (DType.F64, None)
         kind: Any = np.float64 if double else np.float32
         step = kind(1 / scale) if scale else kind(size) / kind(output_size)
-        at = np.arange(output_size).astype(np.float64)
+        pixels = np.arange(output_size).astype(np.float64)
         if exact:
-            position = kind(0.5) + ((at + 0.5) * float(step) - 0.5).astype(kind)
+            position = kind(0.5) + ((pixels + 0.5) * float(step) - 0.5).astype(kind)
         else:
-            position = (at * float(step)).astype(kind)
-        whole = np.floor(position.astype(np.float32)).astype(np.int64)
-        return np.minimum(whole, size - 1)[:, None], np.ones((output_size, 1))
+            position = (pixels * float(step)).astype(kind)
+        sources = np.floor(position.astype(np.float32)).astype(np.int64)
+        return np.minimum(sources, size - 1)[:, None], np.ones((output_size, 1))
 
     return along
 
@@ -84,13 +84,13 @@ def cubic(size: int, output_size: int, scale: float | None, a: Args) -> tuple[Ar
 def antialiased(reach: int) -> _Along:
     def along(size: int, output_size: int, scale: float | None, a: Args) -> tuple[Array, Array]:
         step = _step(size, output_size, scale, a)
-        wide = max(step, 1.0)
+        width = max(step, 1.0)
         center = step * (np.arange(output_size) + 0.5)
-        first = np.floor(center - reach * wide + 0.5).astype(np.int64)
-        taps = first[:, None] + np.arange(min(math.floor(2 * reach * wide) + 2, size + 4))
+        first = np.floor(center - reach * width + 0.5).astype(np.int64)
+        taps = first[:, None] + np.arange(min(math.floor(2 * reach * width) + 2, size + 4))
         # For each leading tap before the input, one more tap follows.
         taps = taps + np.maximum(0, -first)[:, None]
-        distance = (taps + 0.5 - center[:, None]) / wide
+        distance = (taps + 0.5 - center[:, None]) / width
         shape = np.maximum(1 - np.abs(distance), 0) if reach == 1 else _keys(distance, -0.5)
         weights = np.where((taps >= 0) & (taps < size), shape, 0.0)
         total = weights.sum(axis=-1, keepdims=True)
@@ -137,11 +137,11 @@ def upsample_backward(along: _Along) -> Rule:
         size = tuple(int(n) for n in a["input_size"])
         for axis, positions, weights in _axes(size, result.shape, a, along):
             moved = np.moveaxis(result, axis, 0)
-            wide = np.zeros((size[axis], *moved.shape[1:]))
+            spread = np.zeros((size[axis], *moved.shape[1:]))
             shape = (-1, *(1,) * (moved.ndim - 1))
             for k in range(positions.shape[1]):
-                np.add.at(wide, positions[:, k], moved * weights[:, k].reshape(shape))
-            result = np.moveaxis(wide, 0, axis)
+                np.add.at(spread, positions[:, k], moved * weights[:, k].reshape(shape))
+            result = np.moveaxis(spread, 0, axis)
         return np.asarray(result)
 
     return rule

@@ -29,12 +29,12 @@ def cummax_or_cummin(join: np.ufunc, at_least: Callable[[Any, Any], Any]) -> Rul
             return x.copy(), np.zeros((), np.int64)
         values = join.accumulate(x, axis=a["dim"]) if x.size else x.copy()
         rows, best = np.moveaxis(x, a["dim"], 0), np.moveaxis(values, a["dim"], 0)
-        found = at_least(rows[1:], best[:-1])
+        is_new = at_least(rows[1:], best[:-1])
         if is_float(x):
-            found = found | np.isnan(rows[1:])
+            is_new = is_new | np.isnan(rows[1:])
         steps = np.arange(1, len(rows)).reshape(-1, *(1,) * (rows.ndim - 1))
         positions = np.zeros(rows.shape, np.int64)
-        positions[1:] = np.maximum.accumulate(np.where(found, steps, 0), axis=0)
+        positions[1:] = np.maximum.accumulate(np.where(is_new, steps, 0), axis=0)
         return values, np.moveaxis(positions, 0, a["dim"])
 
     return rule
@@ -61,8 +61,10 @@ def _areas(a: Args) -> Array:
     if "x" not in a:
         return np.asarray(both)
     x = a["x"]
-    wide = x if x.ndim == 1 else np.moveaxis(x.reshape((1,) * (y.ndim - x.ndim) + x.shape), dim, -1)
-    return np.asarray(both * np.diff(wide, axis=-1))
+    positions = (
+        x if x.ndim == 1 else np.moveaxis(x.reshape((1,) * (y.ndim - x.ndim) + x.shape), dim, -1)
+    )
+    return np.asarray(both * np.diff(positions, axis=-1))
 
 
 def _summed(areas: Array) -> Array:

@@ -47,21 +47,21 @@ def topk(a: Args) -> tuple[Array, Array]:
 
 
 def _take_place(
-    found: tuple[Array, Array], dim: int, position: Any, keepdim: bool
+    sorted_rows: tuple[Array, Array], dim: int, position: Any, keepdim: bool
 ) -> tuple[Array, ...]:
     """Take the element of each row at its position (with the row's dimension), and its index."""
-    if found[0].ndim == 0:
-        return found
-    parts = [np.take_along_axis(part, position, dim) for part in found]
+    if sorted_rows[0].ndim == 0:
+        return sorted_rows
+    parts = [np.take_along_axis(part, position, dim) for part in sorted_rows]
     return tuple(part if keepdim else part.squeeze(dim) for part in parts)
 
 
 def kthvalue(a: Args) -> tuple[Array, ...]:
     x, dim = a["self"], a["dim"]
-    found = _stable_sort(x, dim, False)
+    sorted_rows = _stable_sort(x, dim, False)
     shape = [1 if d == dim % x.ndim else n for d, n in enumerate(x.shape)]
     position = np.full(shape, a["k"] - 1)
-    return _take_place(found, dim, position, a["keepdim"])
+    return _take_place(sorted_rows, dim, position, a["keepdim"])
 
 
 def median(*, ignores_nan: bool) -> Rule:
@@ -80,16 +80,16 @@ def median(*, ignores_nan: bool) -> Rule:
 
 
 def _middle(x: Array, dim: int, keepdim: bool, ignores_nan: bool) -> tuple[Array, ...]:
-    found = _stable_sort(x, dim, False)
+    sorted_rows = _stable_sort(x, dim, False)
     if x.ndim == 0:
-        return found
+        return sorted_rows
     length = x.shape[dim]
     nans = np.count_nonzero(np.isnan(x), axis=dim, keepdims=True)
     if ignores_nan:
         position = np.maximum(length - nans - 1, 0) // 2
     else:
         position = np.where(nans > 0, length - nans, (length - 1) // 2)
-    return _take_place(found, dim, position, keepdim)
+    return _take_place(sorted_rows, dim, position, keepdim)
 
 
 def quantile(*, ignores_nan: bool) -> Rule:
@@ -98,12 +98,12 @@ def quantile(*, ignores_nan: bool) -> Rule:
         keep = a["keepdim"]
         rank = x.ndim
         if dim is None:
-            x, dim, kept = x.reshape(-1), 0, (1,) * rank
+            x, dim, kept_shape = x.reshape(-1), 0, (1,) * rank
         else:
             x = np.moveaxis(np.atleast_1d(x), dim, 0)
-            kept = np.expand_dims(x[0], dim % rank).shape if rank else ()
+            kept_shape = np.expand_dims(x[0], dim % rank).shape if rank else ()
         rows = _quantiles(np.sort(x, axis=0), q.reshape(-1), a, ignores_nan)
-        shape = kept if keep else x.shape[1:]
+        shape = kept_shape if keep else x.shape[1:]
         return rows.reshape((*q.shape, *shape))
 
     return rule
@@ -113,22 +113,22 @@ def _quantiles(x: Array, q: Array, a: Args, ignores_nan: bool) -> Array:
     """Return quantiles, q as the first dimension, along the first dimension of sorted x."""
     # torch computes positions in the tensor's own type, which decides whether they are integers.
     single = a[OWN_DTYPE] is DType.F32 and a["interpolation"] in ("lower", "higher", "nearest")
-    own = np.float32 if single else np.float64
+    position_dtype = np.float32 if single else np.float64
     nans = np.count_nonzero(np.isnan(x), axis=0)
     last = x.shape[0] - 1
     ends = np.maximum(last - nans, 0) if ignores_nan else np.full(nans.shape, last)
-    wide = q.reshape(-1, *(1,) * nans.ndim).astype(own)
-    positions = np.clip(wide * ends.astype(own), 0, last).astype(np.float64)
+    fractions = q.reshape(-1, *(1,) * nans.ndim).astype(position_dtype)
+    positions = np.clip(fractions * ends.astype(position_dtype), 0, last).astype(np.float64)
     if not ignores_nan:
         positions = np.where(nans > 0, last, positions)
-    whole: dict[str, Callable[[Array], Array]] = {
+    roundings: dict[str, Callable[[Array], Array]] = {
         "lower": np.floor,
         "higher": np.ceil,
         "nearest": np.round,
     }
     kind = a["interpolation"]
-    if kind in whole:
-        return np.asarray(np.take_along_axis(x, whole[kind](positions).astype(np.int64), 0))
+    if kind in roundings:
+        return np.asarray(np.take_along_axis(x, roundings[kind](positions).astype(np.int64), 0))
     low = np.floor(positions)
     weight = np.full(positions.shape, 0.5) if kind == "midpoint" else positions - low
     below = np.take_along_axis(x, low.astype(np.int64), 0)
@@ -150,13 +150,13 @@ def mode(a: Args) -> tuple[Array, ...]:
     starts = np.zeros(rows.shape, np.int64)  # start of the run of equal elements
     starts[1:] = np.where(rows[1:] != rows[:-1], steps[1:], 0)
     lengths = steps - np.maximum.accumulate(starts, axis=0)
-    at = np.expand_dims(lengths.argmax(axis=0), dim % x.ndim)
-    return _take_place((values, order), dim, at, a["keepdim"])
+    position = np.expand_dims(lengths.argmax(axis=0), dim % x.ndim)
+    return _take_place((values, order), dim, position, a["keepdim"])
 
 
-def _distinct(x: Array, *, along: int | None, consecutive: bool) -> tuple[Array, Array, Array]:
+def _distinct(x: Array, *, dim: int | None, consecutive: bool) -> tuple[Array, Array, Array]:
     """Return the distinct elements (or slices), the inverse indices, and the counts."""
-    moved = x.reshape(-1, 1) if along is None else np.moveaxis(x, along, 0)
+    moved = x.reshape(-1, 1) if dim is None else np.moveaxis(x, dim, 0)
     count = moved.shape[0]
     flat = moved.reshape(count, math.prod(moved.shape[1:]))
     order = np.arange(count)
@@ -170,15 +170,15 @@ def _distinct(x: Array, *, along: int | None, consecutive: bool) -> tuple[Array,
     inverse[order] = number
     counts = np.bincount(number, minlength=int(starts.sum())).astype(np.int64)
     first = order[starts]
-    if along is None:
+    if dim is None:
         return x.reshape(-1)[first], inverse.reshape(x.shape), counts
-    return x.take(first, along), inverse, counts
+    return x.take(first, dim), inverse, counts
 
 
 def unique(*, consecutive: bool) -> Rule:
     def rule(a: Args) -> tuple[Array, ...]:
         x = a["self"]
-        values, inverse, counts = _distinct(x, along=a.get("dim"), consecutive=consecutive)
+        values, inverse, counts = _distinct(x, dim=a.get("dim"), consecutive=consecutive)
         if a.get("dim") is not None:
             return values, inverse, counts
         empty = np.zeros(0, np.int64)
@@ -205,15 +205,18 @@ def bucketize(a: Args) -> Array:
 
 def _places(sequence: Array, value: Array, right: bool, a: Args) -> Array:
     """Bisection as in torch: elements not known to come after count as before."""
-    wide = value.reshape(1) if value.ndim == 0 else value
-    common = np.result_type(sequence, wide)
-    rows = np.broadcast_to(sequence, (*wide.shape[:-1], sequence.shape[-1])).astype(common)
-    wide = wide.astype(common)
-    low, high = np.zeros(wide.shape, np.int64), np.full(wide.shape, sequence.shape[-1], np.int64)
+    values = value.reshape(1) if value.ndim == 0 else value
+    common = np.result_type(sequence, values)
+    rows = np.broadcast_to(sequence, (*values.shape[:-1], sequence.shape[-1])).astype(common)
+    values = values.astype(common)
+    low, high = (
+        np.zeros(values.shape, np.int64),
+        np.full(values.shape, sequence.shape[-1], np.int64),
+    )
     while (low < high).any():
         half = low + (high - low) // 2
-        found = np.take_along_axis(rows, np.minimum(half, rows.shape[-1] - 1), -1)
-        after = found > wide if right else found >= wide
+        middle = np.take_along_axis(rows, np.minimum(half, rows.shape[-1] - 1), -1)
+        after = middle > values if right else middle >= values
         open_ = low < high
         low, high = np.where(open_ & ~after, half + 1, low), np.where(open_ & after, half, high)
     return low.reshape(value.shape).astype(np.int32 if a["out_int32"] else np.int64)

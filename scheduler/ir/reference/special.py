@@ -207,13 +207,13 @@ def lcm(a: Args) -> Any:
 
 def nextafter(a: Args) -> Any:
     """Return the next value in the tensor's own type, though values are float64 here."""
-    own = a[OWN_DTYPE]
-    if own is None or own.is_float8:
+    dtype = a[OWN_DTYPE]
+    if dtype is None or dtype.is_float8:
         raise UnsupportedUseError("nextafter in an unknown or 8-bit type is not supported")
     x, y = np.broadcast_arrays(as_float(a["self"]), as_float(a["other"]))
-    if own is DType.BF16:
+    if dtype is DType.BF16:
         return _next_bfloat16(x.astype(np.float32), y)
-    return np.nextafter(x.astype(own.numpy), y.astype(own.numpy))
+    return np.nextafter(x.astype(dtype.numpy), y.astype(dtype.numpy))
 
 
 def _next_bfloat16(x: Array, y: Array) -> Array:

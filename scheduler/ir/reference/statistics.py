@@ -73,9 +73,9 @@ def hash_tensor(a: Args) -> Any:
         )
     dtype = a[OWN_DTYPE]
     x = x if dtype is None else round_to_dtype(x, dtype)
-    wide = x.astype(np.float64) if is_float(x) else x.astype(np.int64)
+    widened = x.astype(np.float64) if is_float(x) else x.astype(np.int64)
     axis = normalize_dims(a["dim"], x.ndim)
-    return np.bitwise_xor.reduce(wide.view(np.uint64), axis=axis, keepdims=a["keepdim"])
+    return np.bitwise_xor.reduce(widened.view(np.uint64), axis=axis, keepdims=a["keepdim"])
 
 
 def histc(a: Args) -> Array:
