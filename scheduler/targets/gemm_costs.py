@@ -11,7 +11,7 @@ ISSUE_SHARE = 0.02
 
 @dataclass(frozen=True)
 class GemmCosts:
-    """The fitted constants of ``estimate_gemm``, in cycles unless stated otherwise.
+    """The fitted constants of ``estimate_gemm_us``, in cycles unless stated otherwise.
 
     ``latency`` is from a memory load until its data can be multiplied; elements that windows share
     save ``window_saving`` of it. ``block_gap`` is from a block's last step to the first step of the

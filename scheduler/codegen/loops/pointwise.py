@@ -62,8 +62,8 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
         points = self.hint(self.nest.outer_numel)
         for vector in reversed(VECTORS):
             config: Config = {"threads": self.default_threads, "vector": vector}
-            enough = vector == 1 or points >= MIN_DEVICE_BLOCKS * _THREADS[0] * vector
-            if enough and self.reject(config) is None:
+            fills_device = vector == 1 or points >= MIN_DEVICE_BLOCKS * _THREADS[0] * vector
+            if fills_device and self.reject(config) is None:
                 return config
         raise self.no_config_error()
 

@@ -35,7 +35,7 @@ class HostFunction:
     arguments: str
 
 
-_TYPES: Mapping[ArgType, str] = {"i32": "int32_t", "i64": "int64_t"}
+_CPP_TYPES: Mapping[ArgType, str] = {"i32": "int32_t", "i64": "int64_t"}
 
 
 class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
@@ -72,8 +72,9 @@ class LaunchTemplate(SingleLaunchTemplate[ROCmTemplateKernel], ROCmTemplate):
             f"{memory.buffer.dtype.cpp}* __restrict__ {memory.pointer}"
             for name, memory in self.memory.items()
         ]
+        renames = self.symbol_renames
         sizes = [
-            f"{index_type or _TYPES[self.size_type(name)]} {self.symbol_renames.get(name, name)}"
+            f"{index_type or _CPP_TYPES[self.size_type(name)]} {renames.get(name, name)}"
             for name in self.interface.symbols
         ]
         numbers = [f"int64_t {name}" for name, _ in self.interface.derived_scalars]

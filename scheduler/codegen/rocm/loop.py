@@ -26,7 +26,7 @@ from scheduler.ir.operations import Axis, Lowered
 from scheduler.targets import Target
 
 EXTENT = "extent"
-_SCALE = 1 << 62  # of kiln/divide.h
+_MULTIPLIER_SCALE = 1 << 62  # of kiln/divide.h
 
 T = TypeVar("T")
 
@@ -40,8 +40,8 @@ def print_versions(choices: Sequence[Guarded[T]], body: Callable[[T, int], str])
     _, version = choices[-1]
     text = body(version, 1 if len(choices) == 1 else 2)
     for conditions, version in reversed(choices[:-1]):
-        first = body(version, 2)
-        text = f"  if ({' && '.join(conditions)}) {{\n{first}\n  }} else {{\n{text}\n  }}"
+        condition, then = " && ".join(conditions), body(version, 2)
+        text = f"  if ({condition}) {{\n{then}\n  }} else {{\n{text}\n  }}"
     return text
 
 
@@ -87,14 +87,14 @@ class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
         super().__init__(node, lowered, targets, comment)
         if self.chooses_width or not self.nest.needs_64_bits():
             divisors = self.nest.divisors()
-            self.nest.multipliers = {size: f"by{place}" for place, size in enumerate(divisors)}
+            self.nest.multipliers = {size: f"by{i}" for i, size in enumerate(divisors)}
 
     @property
     def derived_scalars(self) -> tuple[tuple[str, Expr], ...]:
         numbers: list[tuple[str, Expr]] = []
         for size, name in self.nest.multipliers.items():
             positive = size if bounds(size, self.ranges)[0] > 0 else sympy.Max(size, 1)
-            numbers.append((name, FloorDiv(as_expr(_SCALE), positive) + 1))
+            numbers.append((name, FloorDiv(as_expr(_MULTIPLIER_SCALE), positive) + 1))
         if self.both_widths:
             sizes = map(symbol, self.nest.symbols())
             numbers.append((EXTENT, sympy.Max(*self.nest.extents(), *sizes)))
@@ -119,5 +119,5 @@ class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
         return self.printer(None, fast=False).index
 
     def header(self) -> str:
-        divides = "#include <kiln/divide.h>\n" if self.nest.multipliers else ""
-        return super().header() + divides
+        divide_header = "#include <kiln/divide.h>\n" if self.nest.multipliers else ""
+        return super().header() + divide_header

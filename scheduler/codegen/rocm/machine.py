@@ -13,12 +13,12 @@ from scheduler.targets.amd import AmdHardware
 from scheduler.targets.gemm_costs import GemmCosts
 from scheduler.targets.model import hip_hardware
 
-_REGISTERS = 65536  # of NVIDIA's SMs
-_FMA_RATE = 128  # operations per cycle and unit if no rate is published
+_SM_REGISTERS = 65536
+_FMA_OPS_PER_CYCLE = 128  # of a unit, if no rate is published
 
 # Compute units of a medium board, for targets without published figures, and for several targets
 # that share their source.
-_COMPUTE_UNITS = 128
+_DEFAULT_COMPUTE_UNITS = 128
 
 T = TypeVar("T")
 
@@ -47,20 +47,20 @@ class Machine:
     def as_wgp(self) -> Machine:
         """Return the machine with the ``cus_per_wgp`` units of a work-group processor combined into
         one."""
-        n = self.cus_per_wgp
+        units = self.cus_per_wgp
         return replace(
             self,
-            units=self.units // n,
-            rate=self.rate * n,
-            simds=self.simds * n,
-            lds_bytes=self.lds_bytes * n,
+            units=self.units // units,
+            rate=self.rate * units,
+            simds=self.simds * units,
+            lds_bytes=self.lds_bytes * units,
         )
 
 
 def compute_units(targets: Sequence[Target]) -> int:
     """Return the compute units of the first board, if there is one target."""
-    found = boards(targets[0].name) if len(targets) == 1 else ()
-    return found[0].compute_units if found else _COMPUTE_UNITS
+    target_boards = boards(targets[0].name) if len(targets) == 1 else ()
+    return target_boards[0].compute_units if target_boards else _DEFAULT_COMPUTE_UNITS
 
 
 @lru_cache(maxsize=256)
@@ -68,20 +68,20 @@ def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> M
     """Return the first board of the target, or of the target that it emulates; for a target without
     one, that of a similar target."""
     gpu = hip_hardware(target)
-    similar = (target.emulates or target.name, gpu.similar, *names())
-    board = next(board for name in similar if name for board in boards(name))
-    rate = board.matrix.get(element.label) or board.vector.get(element.label) or _FMA_RATE
-    rate = board.matrix.get("tf32", rate) if allow_tf32 else rate
+    candidate_names = (target.emulates or target.name, gpu.similar, *names())
+    board = next(board for name in candidate_names if name for board in boards(name))
+    rates = [board.matrix.get("tf32")] if allow_tf32 else []
+    rates += [board.matrix.get(element.label), board.vector.get(element.label)]
     amd = gpu if isinstance(gpu, AmdHardware) else None
     return Machine(
         gpu.gemm_costs,
         board.compute_units,
         float(board.clock_mhz),
         board.memory_bytes_per_s / 1e6,
-        float(rate),
+        float(next(filter(None, rates), _FMA_OPS_PER_CYCLE)),
         gpu.wavefront,
         amd.simds_per_cu if amd else 4,
-        amd.vgprs_per_simd if amd else _REGISTERS // 128,
+        amd.vgprs_per_simd if amd else _SM_REGISTERS // 128,
         amd.lds_bytes if amd else gpu.max_lds_per_block_bytes,
         gpu.reads_ahead_in_order,
         gpu.partial_lines,
@@ -90,19 +90,19 @@ def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> M
 
 
 def worst_ratios(
-    candidates: Iterable[T], times: Sequence[Callable[[T], float]]
+    candidates: Iterable[T], estimators: Sequence[Callable[[T], float]]
 ) -> Mapping[T, float]:
     """Return each candidate's time relative to the best, by the one of ``times`` (one per target)
     where that is highest."""
-    worst = dict.fromkeys(candidates, 0.0)
-    for time in times:
-        estimates = {candidate: time(candidate) for candidate in worst}
-        least = min(estimates.values(), default=0.0) or 1.0  # for no candidates
-        worst = {c: max(ratio, estimates[c] / least) for c, ratio in worst.items()}
-    return worst
+    ratios = dict.fromkeys(candidates, 0.0)
+    for estimate in estimators:
+        estimates = {candidate: estimate(candidate) for candidate in ratios}
+        min_time = min(estimates.values(), default=0.0) or 1.0  # for no candidates
+        ratios = {c: max(ratio, estimates[c] / min_time) for c, ratio in ratios.items()}
+    return ratios
 
 
-def minimax_candidate(candidates: Iterable[T], times: Sequence[Callable[[T], float]]) -> T:
+def minimax_candidate(candidates: Iterable[T], estimators: Sequence[Callable[[T], float]]) -> T:
     """Return the candidate whose worst ratio is lowest; the first of equals."""
-    ratios = worst_ratios(candidates, times)
+    ratios = worst_ratios(candidates, estimators)
     return min(ratios, key=ratios.__getitem__)

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.codegen.rocm.gemm.config import GemmConfig
 from scheduler.codegen.rocm.gemm.default import default_config
-from scheduler.codegen.rocm.gemm.estimate import estimate_gemm, estimate_ratios
+from scheduler.codegen.rocm.gemm.estimate import estimate_gemm_us, estimate_ratios
 from scheduler.codegen.rocm.gemm.problem import GemmProblem
 from scheduler.codegen.rocm.machine import machine_of
 from scheduler.ir.dtypes import DType
@@ -50,7 +50,7 @@ def test_no_time_is_shorter_than_reading_the_operands() -> None:
     for m, n, k in ((1, 14336, 4096), (4096, 4096, 4096)):
         config = chosen(m, n, k, "gfx942")
         read_us = 2 * (m + n) * k / machine.bytes_per_us
-        assert estimate_gemm(config, problem(m, n, k), machine) >= read_us
+        assert estimate_gemm_us(config, problem(m, n, k), machine) >= read_us
 
 
 @pytest.mark.parametrize("size", [(0, 512, 64), (512, 0, 64), (512, 512, 0)], ids=str)
@@ -77,7 +77,10 @@ def test_few_rows_on_rdna_are_as_fast_as_their_weights_arrive() -> None:
     for m, k, differs in ((64, 4096, True), (64, 768, False), (4096, 4096, False)):
         shape = problem(m, 14336 if differs else 4096, k)
         alone = replace(machine, cus_per_wgp=1)
-        known = estimate_gemm(one_buffer, shape, machine), estimate_gemm(one_buffer, shape, alone)
+        known = (
+            estimate_gemm_us(one_buffer, shape, machine),
+            estimate_gemm_us(one_buffer, shape, alone),
+        )
         assert (known[0] < known[1]) == differs
         assert (known[0] == known[1]) == (not differs)
 
@@ -95,14 +98,14 @@ def test_a_small_board_needs_fewer_blocks_than_a_large_one() -> None:
     small = replace(large, units=16)
     coarse = GemmConfig(128, 128, 32, 256, 1, 8, 1, 8, 8)
     fine = GemmConfig(64, 64, 32, 128, 1, 8, 1, 8, 8)
-    assert estimate_gemm(fine, shape, large) < estimate_gemm(coarse, shape, large)
-    assert estimate_gemm(coarse, shape, small) < estimate_gemm(fine, shape, small)
+    assert estimate_gemm_us(fine, shape, large) < estimate_gemm_us(coarse, shape, large)
+    assert estimate_gemm_us(coarse, shape, small) < estimate_gemm_us(fine, shape, small)
 
 
 def test_parts_of_k_cost_another_kernel() -> None:
     machine, shape = machine_of(find("gfx942"), DType.F16), problem(4096, 4096, 2048)
     whole = GemmConfig(128, 128, 32, 256, 1, 8, 1, 8, 8)
-    assert estimate_gemm(whole, shape, machine) < estimate_gemm(
+    assert estimate_gemm_us(whole, shape, machine) < estimate_gemm_us(
         replace(whole, split_k=4), shape, machine
     )
 
@@ -124,9 +127,9 @@ def test_windows_are_read_from_memory_once() -> None:
     machine, shape = machine_of(find("gfx942"), DType.F16), problem(100352, 64, 576)
     config = GemmConfig(64, 64, 64, 256, 1, 8, 1, 8, 8)
     windows = replace(shape, distinct_a=1 / 9)
-    assert estimate_gemm(config, windows, machine) < estimate_gemm(config, shape, machine)
+    assert estimate_gemm_us(config, windows, machine) < estimate_gemm_us(config, shape, machine)
     stored = 2 * shape.m * shape.n / machine.bytes_per_us
-    assert estimate_gemm(config, windows, machine) > stored
+    assert estimate_gemm_us(config, windows, machine) > stored
 
 
 def test_32x32_instructions_are_tried_where_it_is_known_what_they_take() -> None:

@@ -80,7 +80,7 @@ def other_size_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Yield those with asynchronous copies, which only some targets have."""
     a, b = problem.widest_loads()
-    tiles = tiles_for(problem.element, copied=True)
+    tiles = tiles_for(problem.element, is_async=True)
     combinations = product(tiles, _ASYNC_STAGES, _ASYNC_SPLITS, problem.tf32_options)
     for tile, stages, split, tf32 in combinations:
         if split == 1 or tile[0] * tile[1] <= _MAX_SPLIT_AREA:
@@ -108,7 +108,7 @@ def stream_k_configs(problem: GemmProblem, blocks: tuple[int, ...]) -> Iterator[
     a, b = problem.widest_loads()
     for tile, stages, block_count in product(tiles_for(problem.element), _STAGES, blocks):
         yield GemmConfig(*tile, stages, GROUP_SIZES[-1], 1, a, b, stream_k=block_count)
-    tiles = tiles_for(problem.element, copied=True)
+    tiles = tiles_for(problem.element, is_async=True)
     for tile, stages, block_count in product(tiles, _ASYNC_STAGES, blocks):
         yield GemmConfig(
             *tile, stages, GROUP_SIZES[-1], 1, a, b, async_copies=1, stream_k=block_count

@@ -21,16 +21,16 @@ from scheduler.targets.model import HipHardware, hip_hardware
 from scheduler.targets.terms import plural
 
 _GEMV_ELEMENTS = ("f16", "bf16", "f32", "i8")
-_DIRECT_BYTES = 16  # of a load
+_DIRECT_LOAD_BYTES = 16
 _COPY_BYTES = (4, 8, 16)
-_MIN_STEPS = 2  # of a block that shares tiles with others
+_MIN_STREAM_K_STEPS = 2  # of a block that shares tiles with others
 _MAX_REGISTERS_WITH_COPIES = 168  # accumulators and addresses: no part of the next tile
 # Of the lane registers available with a block's waves (CDNA): reserved for operands that the common
 # instructions read ahead, addresses and indices. The larger instructions read half as much.
 _RESERVED_REGISTERS = {COMMON_SIZE: 84, 32: 76}
 _STREAM_K_RESERVED = 24  # and for the state of a loop over tiles and partial tiles
 _MIN_ROW_BYTES = 32  # of a tile's row in LDS: ``kiln::mma::TileRows``
-_HALF = 2  # bytes
+_HALF_BYTES = 2
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class GemmConfig:
         """Create from a candidate's mapping; raises ``KeyError`` if a name without a default is
         missing."""
         values = {
-            each.name: int(config[each.name.upper()])
-            for each in fields(GemmConfig)
-            if each.default is MISSING or each.name.upper() in config
+            field.name: int(config[field.name.upper()])
+            for field in fields(GemmConfig)
+            if field.default is MISSING or field.name.upper() in config
         }
         return GemmConfig(**values)
 
@@ -93,9 +93,9 @@ class GemmConfig:
         of more than 16 bits are copied asynchronously."""
         if self.gemv:
             return 0
-        padding = 16 if self.async_copies and element.itemsize > _HALF else 0
-        row = self.block_k * element.itemsize + padding
-        return self.stages * (self.block_m + self.block_n) * row
+        padding_bytes = 16 if self.async_copies and element.itemsize > _HALF_BYTES else 0
+        row_bytes = self.block_k * element.itemsize + padding_bytes
+        return self.stages * (self.block_m + self.block_n) * row_bytes
 
 
 def tile_count(config: GemmConfig, problem: GemmProblem) -> int:
@@ -120,12 +120,12 @@ def lane_registers(config: GemmConfig, problem: GemmProblem) -> int:
         (config.block_m, config.vector_a, problem.masked_a),
         (config.block_n, config.vector_b, problem.masked_b),
     ):
-        data = (
+        data_registers = (
             0
             if config.async_copies or config.direct_to_lds
             else max(vector * problem.element.itemsize // 4, 1)
         )
-        registers += block * config.block_k // vector * (data + (5 if masked else 2))
+        registers += block * config.block_k // vector * (data_registers + (5 if masked else 2))
     return registers // config.threads
 
 
@@ -146,14 +146,14 @@ def _min_lane_registers(problem: GemmProblem, gpu: HipHardware, size: int) -> in
 @cache
 def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZE) -> int:
     """As ``kiln::mma::waves_along_m``: 0 if the waves cannot divide the block."""
-    best, least = 0, 1 << 30
+    best, min_reads = 0, 1 << 30
     for along_m in range(1, waves + 1):
         along_n = waves // along_m
         if waves % along_m or block_m % (along_m * size) or block_n % (along_n * size):
             continue
         reads = block_m // along_m + block_n // along_n
-        if reads < least:
-            best, least = along_m, reads
+        if reads < min_reads:
+            best, min_reads = along_m, reads
     return best
 
 
@@ -162,11 +162,11 @@ def reject(
 ) -> Rejected | None:
     """Return the first rule that the configuration breaks, or None."""
     gpus = tuple(map(hip_hardware, targets))
-    of_gpu = _gemv_obstacles if config.gemv else _tile_obstacles
+    gpu_obstacles = _gemv_obstacles if config.gemv else _tile_obstacles
     obstacles = chain(
         _schedule_obstacles(config, problem, gpus),
         _copy_obstacles(config, problem, targets[0].words.shared),
-        *(of_gpu(config, problem, gpu) for gpu in gpus),
+        *(gpu_obstacles(config, problem, gpu) for gpu in gpus),
     )
     obstacle = next(obstacles, "")
     return illegal(obstacle) if obstacle else None
@@ -204,28 +204,28 @@ def _schedule_obstacles(
         return
     if config.split_k > 1 or config.gemv:
         yield "stream-K cannot be combined with split-K or GEMV"
-    shared, steps = tile_count(config, problem) % config.stream_k, step_count(config, problem)
-    if shared == 0:
+    shared_tiles, steps = tile_count(config, problem) % config.stream_k, step_count(config, problem)
+    if shared_tiles == 0:
         blocks = f"{config.stream_k} blocks"
         yield f"stream-K has no effect: {blocks} already have equal numbers of tiles"
-    if shared * steps < _MIN_STEPS * config.stream_k:
+    if shared_tiles * steps < _MIN_STREAM_K_STEPS * config.stream_k:
         yield (
-            f"stream-K over {shared} tiles of {steps} steps leaves fewer than {_MIN_STEPS} steps "
-            f"for each of {config.stream_k} blocks"
+            f"stream-K over {shared_tiles} tiles of {steps} steps leaves fewer than "
+            f"{_MIN_STREAM_K_STEPS} steps for each of {config.stream_k} blocks"
         )
 
 
-def _copy_obstacles(config: GemmConfig, problem: GemmProblem, shared: str) -> Iterator[str]:
+def _copy_obstacles(config: GemmConfig, problem: GemmProblem, lds_name: str) -> Iterator[str]:
     """Yield why tiles cannot be loaded into LDS, which the targets call ``shared``, as
     requested."""
-    size = problem.element.itemsize
-    loads = (("A", config.vector_a * size), ("B", config.vector_b * size))
+    itemsize = problem.element.itemsize
+    loads = (("A", config.vector_a * itemsize), ("B", config.vector_b * itemsize))
     if config.direct_to_lds:
-        unsupported = f"direct loads into {shared} are not supported"
-        if size != _HALF:
-            yield f"{unsupported}: elements of {size} bytes"
-        if any(nbytes != _DIRECT_BYTES for _, nbytes in loads):
-            yield f"{unsupported}: loads are not {_DIRECT_BYTES} bytes of a row"
+        unsupported = f"direct loads into {lds_name} are not supported"
+        if itemsize != _HALF_BYTES:
+            yield f"{unsupported}: elements of {itemsize} bytes"
+        if any(nbytes != _DIRECT_LOAD_BYTES for _, nbytes in loads):
+            yield f"{unsupported}: loads are not {_DIRECT_LOAD_BYTES} bytes of a row"
         if min(config.block_m, config.block_n) * config.block_k % (config.threads * 8):
             yield f"{unsupported}: {config.threads} threads cannot divide the tiles evenly"
         if problem.direct_obstacle:
@@ -248,9 +248,9 @@ def _tile_obstacles(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) 
             f"no {size}x{size} matrix instruction for elements of type {element.label}"
             f" on {gpu.processor}"
         )
-    if config.direct_to_lds and gpu.direct_load_bytes != _DIRECT_BYTES:
+    if config.direct_to_lds and gpu.direct_load_bytes != _DIRECT_LOAD_BYTES:
         yield (
-            f"direct loads of {_DIRECT_BYTES} bytes into {words.shared} are not supported "
+            f"direct loads of {_DIRECT_LOAD_BYTES} bytes into {words.shared} are not supported "
             f"on {gpu.processor}"
         )
     if config.async_copies and not gpu.copies_asynchronously:
@@ -258,13 +258,17 @@ def _tile_obstacles(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) 
     row = config.block_k * element.itemsize
     if row < _MIN_ROW_BYTES:
         yield f"rows of {row} bytes in {words.shared} are below the minimum of {_MIN_ROW_BYTES}"
-    lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
-    if lds > most:
-        yield f"{lds} bytes of {words.shared} exceed the limit of {most} on {gpu.processor}"
-    registers, most = lane_registers(config, problem), _max_lane_registers(config, problem, gpu)
-    if registers > most:
+    lds_bytes, limit = config.lds_bytes(element), gpu.max_lds_per_block_bytes
+    if lds_bytes > limit:
+        yield f"{lds_bytes} bytes of {words.shared} exceed the limit of {limit} on {gpu.processor}"
+    registers, max_registers = (
+        lane_registers(config, problem),
+        _max_lane_registers(config, problem, gpu),
+    )
+    if registers > max_registers:
         yield (
-            f"{registers} registers per {words.lane} exceed the limit of {most} on {gpu.processor}"
+            f"{registers} registers per {words.lane} exceed the limit of {max_registers} "
+            f"on {gpu.processor}"
         )
     waves = config.threads // gpu.wavefront
     if waves_along_m(config.block_m, config.block_n, waves, size) == 0:
@@ -281,12 +285,12 @@ def _max_lane_registers(config: GemmConfig, problem: GemmProblem, gpu: HipHardwa
     """Return the maximum registers of a lane."""
     if config.async_copies:
         return _MAX_REGISTERS_WITH_COPIES
-    most = gpu.limits.gemm_registers
+    limit = gpu.limits.gemm_registers
     if isinstance(gpu, AmdHardware) and gpu.limits.gemm_registers_by_waves:
-        waves = ceil_div(config.threads, gpu.wavefront * gpu.simds_per_cu)  # of a SIMD
+        waves_per_simd = ceil_div(config.threads, gpu.wavefront * gpu.simds_per_cu)
         reserved = _RESERVED_REGISTERS[config.size] + (_STREAM_K_RESERVED if config.stream_k else 0)
-        most = min(most, gpu.vgprs_per_simd // waves - reserved)
-    return max(most, _min_lane_registers(problem, gpu, config.size))
+        limit = min(limit, gpu.vgprs_per_simd // waves_per_simd - reserved)
+    return max(limit, _min_lane_registers(problem, gpu, config.size))
 
 
 def _gemv_obstacles(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Iterator[str]:
@@ -305,10 +309,10 @@ def _gemv_obstacles(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) 
     if isinstance(gpu, AmdHardware) and 2 * problem.k < config.block_k:
         yield f"most of BLOCK_K {config.block_k} would be beyond k={problem.k}"
     # Per load: its data and an address of up to two registers.
-    rows, loads = config.block_m + config.block_n // waves, config.block_k // step
-    registers = rows * loads * (max(config.vector_b * element.itemsize // 4, 1) + 2)
-    most = gpu.limits.gemm_registers
-    if registers > most:
+    load_rows, loads = config.block_m + config.block_n // waves, config.block_k // step
+    registers = load_rows * loads * (max(config.vector_b * element.itemsize // 4, 1) + 2)
+    limit = gpu.limits.gemm_registers
+    if registers > limit:
         yield (
-            f"{registers} registers per {words.lane} exceed the limit of {most} on {gpu.processor}"
+            f"{registers} registers per {words.lane} exceed the limit of {limit} on {gpu.processor}"
         )

@@ -24,7 +24,7 @@ from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import hip_hardware
 
-_DIRECT_STAGES, _LARGE = 3, 256 * 128
+_DIRECT_STAGES, _MIN_DIRECT_AREA = 3, 256 * 128
 _CLEAR_GAIN = 1.1  # smallest difference that the cycle model resolves
 
 
@@ -41,30 +41,30 @@ def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmCon
     """
     gpus = [hip_hardware(target) for target in targets]
     if all(gpu.copies_asynchronously for gpu in gpus):
-        found = _fastest_legal(async_configs(problem), problem, targets)
-        if found is not None:
-            return found
+        fastest = _fastest_legal(async_configs(problem), problem, targets)
+        if fastest is not None:
+            return fastest
     costs = [machine_of(target, problem.element).costs for target in targets]
-    differ = all(cost.wide_result is not None for cost in costs)
+    sizes_differ = all(cost.wide_result is not None for cost in costs)
     # In the cycle model, direct loads are good with large tiles, two steps for a load to arrive,
     # and priority for waves that multiply.
-    direct = (
+    direct_candidates = (
         config
         for config in direct_configs(problem)
         if config.setprio
         and config.stages == _DIRECT_STAGES
-        and config.block_m * config.block_n >= _LARGE
+        and config.block_m * config.block_n >= _MIN_DIRECT_AREA
     )
     candidates = chain(
         common_configs(problem, GROUP_SIZES[-1:]),
-        other_size_configs(problem) if differ else (),
+        other_size_configs(problem) if sizes_differ else (),
         gemv_configs(problem),
-        direct,
+        direct_candidates,
     )
-    found = _fastest_legal(candidates, problem, targets)
+    fastest = _fastest_legal(candidates, problem, targets)
     if all(isinstance(gpu, AmdHardware) for gpu in gpus):
-        return _prefer_stream_k(found, problem, targets)
-    return found
+        return _prefer_stream_k(fastest, problem, targets)
+    return fastest
 
 
 def _prefer_stream_k(
@@ -78,11 +78,11 @@ def _prefer_stream_k(
         for config in stream_k_configs(problem, blocks)
         if not config.async_copies and tile_count(config, problem) > config.stream_k
     )
-    found = _fastest_legal(configs, problem, targets)
-    if found is None or other is None:
-        return found or other
-    times = estimate_ratios((found, other), problem, targets)
-    return found if times[found] * _CLEAR_GAIN <= times[other] else other
+    stream_k = _fastest_legal(configs, problem, targets)
+    if stream_k is None or other is None:
+        return stream_k or other
+    ratios = estimate_ratios((stream_k, other), problem, targets)
+    return stream_k if ratios[stream_k] * _CLEAR_GAIN <= ratios[other] else other
 
 
 def _fastest_legal(
@@ -90,4 +90,4 @@ def _fastest_legal(
 ) -> GemmConfig | None:
     ratios = estimate_ratios(configs, problem, targets)
     by_time = sorted(ratios, key=ratios.__getitem__)
-    return next((each for each in by_time if reject(each, problem, targets) is None), None)
+    return next((config for config in by_time if reject(config, problem, targets) is None), None)

@@ -71,13 +71,13 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         if strides is None:
             return None
 
-        def back(name: str, lowest: Expr) -> Expr:
-            if not steps.is_32_bit or lowest == 0:
+        def backward_offset(name: str, lowest_offset: Expr) -> Expr:
+            if not steps.is_32_bit or lowest_offset == 0:
                 return sympy.Integer(0)
-            return symbol(self.kernel.add_scalar(f"{operand.name}_{name}", -lowest, "i64"))
+            return symbol(self.kernel.add_scalar(f"{operand.name}_{name}", -lowest_offset, "i64"))
 
         along_k, innermost = strides.steps["k"], operand.k.innermost
-        lane = next((i for i, axis in enumerate(operand.k.axes) if axis is innermost), 0)
+        position = next((i for i, axis in enumerate(operand.k.axes) if axis is innermost), 0)
         return _KernelAddressing(
             steps,
             strides,
@@ -90,9 +90,9 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
                 )
                 for bound in steps.bounds
             ),
-            back("back_row", steps.low_row),
-            back("back_step", steps.low_step),
-            along_k[0] if len(along_k) == 1 else along_k[lane],
+            backward_offset("back_row", steps.low_row),
+            backward_offset("back_step", steps.low_step),
+            along_k[0] if len(along_k) == 1 else along_k[position],
         )
 
     def bounds(self, position: int) -> tuple[Bound, ...]:
@@ -129,9 +129,9 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
             return self._computed_operand(read, asynchronous=asynchronous)
         operand, steps, text = read.operand, addressing.steps, self.index_text
         offset = "uint32_t" if steps.is_32_bit else "int64_t"
-        split = [bound for bound in addressing.bounds if bound.row.free_symbols and bound.step != 0]
-        by_row = [bound for bound in addressing.bounds if bound.step == 0]
-        by_step = [b for b in addressing.bounds if b.step != 0 and not b.row.free_symbols]
+        split_bounds = [b for b in addressing.bounds if b.step != 0 and b.row.free_symbols]
+        row_bounds = [b for b in addressing.bounds if b.step == 0]
+        step_bounds = [b for b in addressing.bounds if b.step != 0 and not b.row.free_symbols]
 
         def product(stride: Expr, index: str) -> str:
             factor = f"{offset}({text(stride)}) * " if stride != 1 else ""
@@ -139,39 +139,40 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
 
         def terms(group: IndexGroup, back: Expr) -> list[str]:
             pairs = _stride_index_pairs(addressing.strides, group)
-            found = [product(stride, text(index)) for stride, index in pairs if stride != 0]
-            return [*found, f"{offset}({text(back)})"] if back != 0 else found
+            texts = [product(stride, text(index)) for stride, index in pairs if stride != 0]
+            return [*texts, f"{offset}({text(back)})"] if back != 0 else texts
 
-        def part(name: str, terms: list[str], sums: list[Expr], bounds: list[Bound]) -> str:
+        def part_body(name: str, terms: list[str], sums: list[Expr], bounds: list[Bound]) -> str:
             """Return the function that computes a row or a step: its offset, its sums for
-            ``split``, and whether it is inside ``bounds``."""
+            ``split_bounds``, and whether it is inside ``bounds``."""
             lines = Lines(self._marks, _INDENT)
-            total = " + ".join(terms) or "0"
+            offset_text = " + ".join(terms) or "0"
             if steps.is_32_bit:  # offsets of 32 bits are in bytes
-                total = f"({total}) * sizeof({'Memory' if operand.is_converted else 'T'})"
+                element = "Memory" if operand.is_converted else "T"
+                offset_text = f"({offset_text}) * sizeof({element})"
             lines.add(f"{name.title()} {name};")
-            lines.add(f"{name}.at = {total};")
+            lines.add(f"{name}.at = {offset_text};")
             for i, value in enumerate(sums):
                 lines.add(f"{name}.t{i} = int32_t({text(value)});")
             if bounds:
-                tests = [bound_test(each, text(each.row + each.step), text) for each in bounds]
+                tests = [bound_test(bound, text(bound.row + bound.step), text) for bound in bounds]
                 lines.add(f"{name}.inside = {' && '.join(tests)};")
             lines.add(f"return {name};")
             return str(lines)
 
-        def fields(bounds: list[Bound]) -> str:
-            sums = f" int32_t {', '.join(f't{i}' for i in range(len(split)))};" if split else ""
+        def field_declarations(bounds: list[Bound]) -> str:
+            names = ", ".join(f"t{i}" for i in range(len(split_bounds)))
+            sums = f" int32_t {names};" if names else ""
             return f"{offset} at;{sums}{' bool inside;' if bounds else ''}"
 
         row_terms = terms(operand.row, addressing.back_row)
         if addressing.lane_stride != 0:
-            lane = product(addressing.lane_stride, "own")
-            row_terms.append(f"(kUniform ? {lane} : {offset}(0))")
+            lane_offset = product(addressing.lane_stride, "own")
+            row_terms.append(f"(kUniform ? {lane_offset} : {offset}(0))")
         pointer = self._base_pointer(read, addressing)
-        tests = [bound_test(b, f"row.t{i} + step.t{i}", text) for i, b in enumerate(split)]
-        tests += [
-            f"{name}.inside" for name, bounds in (("row", by_row), ("step", by_step)) if bounds
-        ]
+        tests = [bound_test(b, f"row.t{i} + step.t{i}", text) for i, b in enumerate(split_bounds)]
+        tests += ["row.inside"] if row_bounds else []
+        tests += ["step.inside"] if step_bounds else []
         body = Lines(self._marks, _INDENT)
         if asynchronous:
             if tests:
@@ -183,23 +184,23 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
             body.add(
                 f"return kiln::operand::read<kV, kUniform>({pointer}, row.at, step.at, inside);"
             )
-        direct = Lines(self._marks, _INDENT)
-        direct.add(f"kiln::direct::load({pointer}, row.at, step.at, to);")
-        divides = f"{steps.inner} % BLOCK_K == 0" if steps.inner else "false"
+        direct_body = Lines(self._marks, _INDENT)
+        direct_body.add(f"kiln::direct::load({pointer}, row.at, step.at, to);")
+        divides_block_k = f"{steps.inner} % BLOCK_K == 0" if steps.inner else "false"
         return {
-            "uniform": "true" if steps.flat else divides,
-            "whole": divides if len(operand.k.axes) > 1 else "false",
-            "row_fields": fields(by_row),
-            "step_fields": fields(by_step),
-            "row": part("row", row_terms, [bound.row for bound in split], by_row),
-            "step": part(
+            "uniform": "true" if steps.flat else divides_block_k,
+            "whole": divides_block_k if len(operand.k.axes) > 1 else "false",
+            "row_fields": field_declarations(row_bounds),
+            "step_fields": field_declarations(step_bounds),
+            "row": part_body("row", row_terms, [bound.row for bound in split_bounds], row_bounds),
+            "step": part_body(
                 "step",
                 terms(operand.k, addressing.back_step),
-                [bound.step for bound in split],
-                by_step,
+                [bound.step for bound in split_bounds],
+                step_bounds,
             ),
             "body": str(body),
-            "direct": str(direct),
+            "direct": str(direct_body),
         }
 
     def _base_pointer(self, read: OperandRead, addressing: _KernelAddressing) -> str:
@@ -214,8 +215,8 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         load = read.operand.load
         assert load is not None, "computed operands have no address"
         pointer = self._memory[load.buffer].pointer
-        encoded = read.operand.is_converted or load.dtype.is_float8
-        return f"kiln::operand::held({pointer})" if encoded else pointer
+        is_encoded = read.operand.is_converted or load.dtype.is_float8
+        return f"kiln::operand::held({pointer})" if is_encoded else pointer
 
     def _computed_operand(self, read: OperandRead, *, asynchronous: bool) -> dict[str, str]:
         """Return the source parts of an operand that needs its indices at every element."""
@@ -313,11 +314,11 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         memory may be empty, and then null as well.
         """
         kernel = self.kernel
-        needed = {operand.load.buffer: "K" for operand in self.operands if operand.load}
+        required_for = {operand.load.buffer: "K" for operand in self.operands if operand.load}
         for member in self.members:
             for store in member.contraction.stores:
-                needed[store.buffer] = "points"
-        checks = [kernel.check_not_null(buffer, numel) for buffer, numel in needed.items()]
+                required_for[store.buffer] = "points"
+        checks = [kernel.check_not_null(buffer, numel) for buffer, numel in required_for.items()]
         for operand in self.operands:
             if operand.load is not None:
                 name = kernel.arg_name(operand.load.buffer)

@@ -71,5 +71,5 @@ def step_k(
     element: DType, gpu: HipHardware, size: int = COMMON_SIZE, *, allow_tf32: bool = False
 ) -> int:
     """Return the elements along k that one step of ``kiln::mma::Tile`` takes."""
-    found = matrix_instruction(element, gpu, size, allow_tf32=allow_tf32)
-    return _FMA_STEP_K if found is None else found.step_k
+    instruction = matrix_instruction(element, gpu, size, allow_tf32=allow_tf32)
+    return _FMA_STEP_K if instruction is None else instruction.step_k

@@ -36,8 +36,8 @@ from scheduler.ir.operations import Lowered, numel
 from scheduler.targets import Target
 from scheduler.targets.model import hip_hardware
 
-_SUM_THREADS, _SUM_RUN = 64, 4  # of the kernel that adds parts of k; results per thread
-_SUM_BLOCKS = 4  # that add the parts of a tile (Stream-K)
+_SUM_THREADS, _RESULTS_PER_SUM_THREAD = 64, 4  # of the kernel that adds parts of k
+_SUM_BLOCKS_PER_TILE = 4  # that add the parts of a tile (Stream-K)
 _WORKSPACE = {
     (False, False): "0",
     (True, False): "SPLIT_K * points * sizeof(Acc)",
@@ -63,8 +63,9 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
         # 8-bit floats are kept if every target multiplies them. A few rows are summed by vector
         # instructions, which no target has for them.
         element = self._members[0].a.dtype
-        few = evaluate(numel(self._members[0].m), self._hints) <= MAX_GEMV_ROWS
-        if few or not all(matrix_instruction(element, hip_hardware(each)) for each in targets):
+        has_few_rows = evaluate(numel(self._members[0].m), self._hints) <= MAX_GEMV_ROWS
+        gpus = map(hip_hardware, targets)
+        if has_few_rows or not all(matrix_instruction(element, gpu) for gpu in gpus):
             self._members = upcast_operands(self._members)
         self.interface = GemmInterface(
             self._members, lowered.buffers, lowered.graph.symbols, self.marks, converts=True
@@ -77,10 +78,10 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
     @cached_property
     def problem(self) -> GemmProblem:
         interface = self.interface
-        a, *seconds = interface.operands
+        a, *second_operands = interface.operands
         batches, m, n, k = interface.extents(self._hints)
         widths = vector_widths(interface.element)
-        direct = map(interface.direct_obstacle, range(1 + len(seconds)))
+        direct_obstacles = map(interface.direct_obstacle, range(1 + len(second_operands)))
         return GemmProblem(
             element=interface.element,
             batches=batches,
@@ -89,32 +90,32 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
             k=k,
             obstacles_a=tuple((width, a.vector_obstacle(width)) for width in widths),
             obstacles_b=tuple(
-                (width, next(filter(None, (b.vector_obstacle(width) for b in seconds)), ""))
+                (width, next(filter(None, (b.vector_obstacle(width) for b in second_operands)), ""))
                 for width in widths
             ),
             masked_a=a.masked,
-            masked_b=any(b.masked for b in seconds),
-            copy_obstacle=next(filter(None, (each.copy_obstacle for each in (a, *seconds))), ""),
-            along_k=all(each.along_k for each in (a, *seconds)),
-            direct_obstacle=next(filter(None, direct), ""),
+            masked_b=any(b.masked for b in second_operands),
+            copy_obstacle=next(filter(None, (o.copy_obstacle for o in interface.operands)), ""),
+            along_k=all(operand.along_k for operand in interface.operands),
+            direct_obstacle=next(filter(None, direct_obstacles), ""),
             allow_tf32=all(member.allow_tf32 for member in self._members),
             distinct_a=self._distinct_share([a], batches * m * k),
-            distinct_b=self._distinct_share(seconds, batches * n * k),
+            distinct_b=self._distinct_share(second_operands, batches * n * k),
         )
 
     def _distinct_share(self, operands: Sequence[Operand], elements: int) -> float:
         """Return the share of ``elements`` that is distinct in memory."""
-        read = [operand.load.buffer for operand in operands if operand.load is not None]
-        if len(read) < len(operands):
+        loaded_buffers = [operand.load.buffer for operand in operands if operand.load is not None]
+        if len(loaded_buffers) < len(operands):
             return 1.0
-        buffers = [self.lowered.buffers[name] for name in dict.fromkeys(read)]
-        distinct = sum(evaluate(product(buffer.size), self._hints) for buffer in buffers)
-        return min(distinct / max(elements, 1), 1.0)
+        buffers = [self.lowered.buffers[name] for name in dict.fromkeys(loaded_buffers)]
+        distinct_elements = sum(evaluate(product(buffer.size), self._hints) for buffer in buffers)
+        return min(distinct_elements / max(elements, 1), 1.0)
 
     def configs(self) -> Sequence[Config]:
         blocks = stream_k_blocks(self.targets, self.problem.element)
-        streaming = stream_k_configs(self.problem, blocks)
-        return [config.items() for config in (*all_configs(self.problem), *streaming)]
+        stream_k = stream_k_configs(self.problem, blocks)
+        return [config.items() for config in (*all_configs(self.problem), *stream_k)]
 
     def reject(self, config: Config) -> Rejected | None:
         return reject(GemmConfig.create(config), self.problem, self.targets)
@@ -144,7 +145,7 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
     def source(self, config: GemmConfig) -> str:
         interface, split, stream = self.interface, config.split_k > 1, config.stream_k > 0
         kernel, element = interface.kernel, interface.element
-        columns = [member.columns for member in interface.members]
+        column_args = [member.columns for member in interface.members]
         parameters, names = kernel.parameters(), [arg.name for arg in kernel.args]
         if split or stream:
             parameters, names = f"{parameters}, uint8_t* workspace", [*names, "workspace"]
@@ -152,8 +153,8 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
         # A bound on the rows if a tile may have them all, else 0. It takes few values, so that
         # problems share their sources.
         rows = interface.m.extent
-        known = rows.is_Integer and interface.batch.extent == 1
-        column_groups = [f"N{i}" if interface.several else "N" for i in range(len(columns))]
+        is_fixed = rows.is_Integer and interface.batch.extent == 1
+        column_groups = [f"N{i}" if interface.several else "N" for i in range(len(column_args))]
         groups = zip(("Batch", "M", "K", *column_groups), interface.groups, strict=True)
         return kernel_template("gemm").render(
             configuration=CONFIGURATION,
@@ -179,7 +180,7 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
             operands=[
                 self._operand(position, kind, extent, asynchronous=bool(config.async_copies))
                 for position, (kind, extent) in enumerate(
-                    [("M", "M"), *zip(column_groups, columns, strict=True)]
+                    [("M", "M"), *zip(column_groups, column_args, strict=True)]
                 )
             ],
             converts=any(operand.is_converted for operand in interface.operands),
@@ -187,23 +188,23 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
             gemv=bool(config.gemv),
             direct=bool(config.direct_to_lds),
             setprio=bool(config.setprio),
-            rows_known=next((most for most in (16, 64) if known and rows <= most), 0),
+            rows_known=next((limit for limit in (16, 64) if is_fixed and rows <= limit), 0),
             members=[self._member(i, member) for i, member in enumerate(interface.members)],
             multiplies=self.marks.mark(self.contraction_nodes),
             masked=any(operand.masked for operand in interface.operands),
             split=split,
             stream=stream,
-            sum_blocks=_SUM_BLOCKS,
+            sum_blocks=_SUM_BLOCKS_PER_TILE,
             workspace=_WORKSPACE[split, stream],
             size=config.size,
             # Named only if it is not the size that every target supports.
             other_size=", MATRIX_INSTR_NONKDIM" if config.matrix_instr_nonkdim else "",
             sum_threads=_SUM_THREADS,
-            sum_run=_SUM_RUN,
-            columns=" + ".join(f"p.{name}" for name in columns),
-            tiles_n=" + ".join(f"tiles(p.{name}, BLOCK_N)" for name in columns),
-            host_columns=" + ".join(columns),
-            host_tiles_n=" + ".join(f"tiles({name}, BLOCK_N)" for name in columns),
+            sum_run=_RESULTS_PER_SUM_THREAD,
+            columns=" + ".join(f"p.{name}" for name in column_args),
+            tiles_n=" + ".join(f"tiles(p.{name}, BLOCK_N)" for name in column_args),
+            host_columns=" + ".join(column_args),
+            host_tiles_n=" + ".join(f"tiles({name}, BLOCK_N)" for name in column_args),
             # No written buffer is read: a bias can stay in a register between stores.
             parameters=parameters.replace("* ", "* __restrict__ "),
             arguments=", ".join(names),
@@ -229,14 +230,14 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
         }
 
     def _member(self, position: int, member: Member) -> dict[str, Any]:
-        before = [other.columns for other in self.interface.members[:position]]
+        earlier_columns = [other.columns for other in self.interface.members[:position]]
         stores = self.interface.vectorized_stores(position)
         nodes = member.contraction.nodes
         return {
             "name": f"Member{position}",
             "operand": member.b.name,
             "columns": f"p.{member.columns}",
-            "first_column": " + ".join(f"p.{name}" for name in before) or "0",
+            "first_column": " + ".join(f"p.{name}" for name in earlier_columns) or "0",
             "body": self.interface.store(position),
             "runs": stores.has_vectors,
             "run_condition": stores.condition(),
@@ -249,26 +250,27 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
         """Return the launches, and the bytes of the workspace."""
         one, points, tiles = as_expr(1), self.interface.points, self._tiles(config)
         names = tuple(arg.name for arg in self.interface.kernel.args)
-        threads, lds = (config.threads, 1, 1), config.lds_bytes(self.interface.element)
+        threads, lds_bytes = (config.threads, 1, 1), config.lds_bytes(self.interface.element)
         itemsize = self.interface.element.product_sum.itemsize
         if not config.stream_k and config.split_k == 1:
             grid = (tiles, one, one)
-            return (Launch(f"{PLACEHOLDER}_tiles", grid, threads, lds, names),), as_expr(0)
+            return (Launch(f"{PLACEHOLDER}_tiles", grid, threads, lds_bytes, names),), as_expr(0)
         if config.stream_k:
             # There are fewer parts than blocks plus shared tiles.
-            shared = Mod(as_expr(tiles), as_expr(config.stream_k))
+            shared_tiles = Mod(as_expr(tiles), as_expr(config.stream_k))
             area = config.block_m * config.block_n
-            workspace_bytes = (config.stream_k + shared) * (area * itemsize)
-            grid, sum_blocks = (as_expr(config.stream_k), one, one), _SUM_BLOCKS * shared
+            workspace_bytes = (config.stream_k + shared_tiles) * (area * itemsize)
+            grid = (as_expr(config.stream_k), one, one)
+            sum_blocks = _SUM_BLOCKS_PER_TILE * shared_tiles
             sum_threads = threads
         else:
             workspace_bytes = points * (config.split_k * itemsize)
             grid = (tiles, as_expr(config.split_k), one)
-            sum_blocks = ceil_div(points, _SUM_THREADS * _SUM_RUN)
+            sum_blocks = ceil_div(points, _SUM_THREADS * _RESULTS_PER_SUM_THREAD)
             sum_threads = (_SUM_THREADS, 1, 1)
         names = (*names, "workspace")
         launches = (
-            Launch(f"{PLACEHOLDER}_tiles", grid, threads, lds, names),
+            Launch(f"{PLACEHOLDER}_tiles", grid, threads, lds_bytes, names),
             Launch(f"{PLACEHOLDER}_sum", (sum_blocks, one, one), sum_threads, 0, names),
         )
         return launches, workspace_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.dtypes import DType
 
-# (block_m, block_n, block_k, threads); waves of 64 lanes and of 32 can both divide them.
+# (block_m, block_n, block_k, threads); divisible by waves of 64 lanes and by waves of 32.
 TILES = (
     (256, 128, 32, 256),
     (256, 256, 32, 512),
@@ -88,7 +88,8 @@ GEMV_ROWS = (1, 2, 4)
 MAX_GEMV_ROWS = GEMV_ROWS[-1]
 
 
-def tiles_for(element: DType, *, copied: bool = False) -> tuple[tuple[int, int, int, int], ...]:
-    """Return rows, columns and k of a block, and its threads."""
-    common, of_bytes = (ASYNC_TILES, _ASYNC_BYTE_TILES) if copied else (TILES, _BYTE_TILES)
-    return (*common, *(of_bytes if element.itemsize == 1 else ()))
+def tiles_for(element: DType, *, is_async: bool = False) -> tuple[tuple[int, int, int, int], ...]:
+    """Return rows, columns and k of a block, and its threads; ``is_async``: those for asynchronous
+    copies."""
+    tiles, byte_tiles = (ASYNC_TILES, _ASYNC_BYTE_TILES) if is_async else (TILES, _BYTE_TILES)
+    return (*tiles, *(byte_tiles if element.itemsize == 1 else ()))

@@ -14,7 +14,7 @@ from scheduler.ir.operations import Store
 from scheduler.ir.values import Load, Masked, Value, children, walk
 
 _WIDTH = "W"
-_BODY = 2
+_BODY_INDENT = 2
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class VectorStorePrinter:
         self._names = names
         self._column = column
         accesses = ((s.buffer, self._vector_access(s.buffer, s.index[0])) for s in stores if whole)
-        self._packed = {buffer: access for buffer, access in accesses if access is not None}
+        self._vector_stores = {buffer: access for buffer, access in accesses if access is not None}
         self._loads: dict[Load, _VectorAccess] = {}
-        for store in stores if self._packed else ():
+        for store in stores if self._vector_stores else ():
             for load in _unconditional_loads(store.value):
-                indices = (read for part in load.indirect for read in walk(part.value))
+                indices = (value for indirect in load.indirect for value in walk(indirect.value))
                 if any(isinstance(i, Load) and column in i.index[0].free_symbols for i in indices):
                     continue
                 access = self._vector_access(load.buffer, load.index[0])
@@ -60,7 +60,7 @@ class VectorStorePrinter:
     @property
     def has_vectors(self) -> bool:
         """Whether a store writes several neighbours at once."""
-        return bool(self._packed)
+        return bool(self._vector_stores)
 
     def condition(self) -> str:
         """Return the condition that all vectors are at multiples of their size, for the kernel's
@@ -69,7 +69,7 @@ class VectorStorePrinter:
             return "false"
         index = IndexPrinter(names=self._names)
         texts = []
-        for access in (*self._packed.values(), *self._loads.values()):
+        for access in (*self._vector_stores.values(), *self._loads.values()):
             steps = " | ".join(index(step) for step in access.steps) or "0"
             texts.append(f"kiln::mma::is_run<{_WIDTH}>({access.pointer}, {steps})")
         return " && ".join(dict.fromkeys(texts))
@@ -77,33 +77,33 @@ class VectorStorePrinter:
     def body(self, marks: Marks, nodes: tuple[str, ...]) -> str:
         """Return the statements that store the vectors from column ``n``, of the results
         ``acc``."""
-        lines = Lines(marks, _BODY)
+        lines = Lines(marks, _BODY_INDENT)
         printer = self._printer(lines, "n.flat", {}, "at")
-        packs: dict[Load, str] = {}
+        pack_elements: dict[Load, str] = {}
         for load, access in self._loads.items():
             with printer.mark_nodes(nodes):
-                name = f"pack{len(packs)}"
-                place = f"{access.pointer} + ({printer.offset(load)})"
-                lines.add(f"const auto {name} = kiln::mma::load_run<{_WIDTH}>({place});")
-                packs[load] = f"{name}[j]"
-        results = {buffer: f"out{i}" for i, buffer in enumerate(self._packed)}
-        for buffer, name in results.items():
+                name = f"pack{len(pack_elements)}"
+                address = f"{access.pointer} + ({printer.offset(load)})"
+                lines.add(f"const auto {name} = kiln::mma::load_run<{_WIDTH}>({address});")
+                pack_elements[load] = f"{name}[j]"
+        pack_names = {buffer: f"out{i}" for i, buffer in enumerate(self._vector_stores)}
+        for buffer, name in pack_names.items():
             lines.add(f"kiln::Pack<{printer.dtype(buffer).cpp}, {_WIDTH}> {name};", ())
         lines.add("#pragma unroll", ())
         with lines.block(f"for (int j = 0; j < {_WIDTH}; ++j)"):
-            each = self._printer(lines, "(n.flat + j)", packs, "tmp")
-            each.allow_fast(store_root(s.value, each.dtype(s.buffer)) for s in self._stores)
+            values = self._printer(lines, "(n.flat + j)", pack_elements, "tmp")
+            values.allow_fast(store_root(s.value, values.dtype(s.buffer)) for s in self._stores)
             for store in self._stores:
-                with each.mark_nodes(store.nodes or nodes):
-                    if store.buffer not in results:
-                        each.store(store)
+                with values.mark_nodes(store.nodes or nodes):
+                    if store.buffer not in pack_names:
+                        values.store(store)
                         continue
-                    element = each.element(store.value, each.dtype(store.buffer))
-                    lines.add(each.assignment(f"{results[store.buffer]}[j]", element))
-        for store in (s for s in self._stores if s.buffer in results):
+                    element = values.element(store.value, values.dtype(store.buffer))
+                    lines.add(values.assignment(f"{pack_names[store.buffer]}[j]", element))
+        for store in (s for s in self._stores if s.buffer in pack_names):
             with printer.mark_nodes(store.nodes or nodes):
-                place = f"{printer.pointer(store.buffer)} + ({printer.store_offset(store)})"
-                lines.add(f"kiln::mma::store_run({place}, {results[store.buffer]});")
+                address = f"{printer.pointer(store.buffer)} + ({printer.store_offset(store)})"
+                lines.add(f"kiln::mma::store_run({address}, {pack_names[store.buffer]});")
         return str(lines)
 
     def _printer(
@@ -121,11 +121,11 @@ class VectorStorePrinter:
 
     def _vector_access(self, buffer: str, offset: Expr) -> _VectorAccess | None:
         """Return the access if the offset is the column plus multiples of steps."""
-        rest = sympy.expand(offset - self._column)
-        if self._column in rest.free_symbols:
+        row_offset = sympy.expand(offset - self._column)
+        if self._column in row_offset.free_symbols:
             return None
-        found = []
-        for term in sympy.Add.make_args(rest):
+        column_steps = []
+        for term in sympy.Add.make_args(row_offset):
             factors = sympy.Mul.make_args(term)
             # A step is an argument or a number: the kernel's own indices vary.
             steps = [
@@ -136,8 +136,8 @@ class VectorStorePrinter:
             if not all(factor.is_Symbol or factor.is_Integer for factor in factors) or not steps:
                 return None
             if term != 0:
-                found.append(steps[0])
-        return _VectorAccess(self._memory[buffer].pointer, tuple(dict.fromkeys(found)))
+                column_steps.append(steps[0])
+        return _VectorAccess(self._memory[buffer].pointer, tuple(dict.fromkeys(column_steps)))
 
 
 def _unconditional_loads(value: Value) -> Iterator[Load]:

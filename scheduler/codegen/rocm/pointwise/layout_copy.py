@@ -30,16 +30,16 @@ class LayoutCopy:
     reads: tuple[Load, ...]
     width: int
 
-    def others(self, nest: LoopNest) -> list[Axis]:
+    def other_axes(self, nest: LoopNest) -> list[Axis]:
         """Return all other axes."""
         return [axis for axis in nest.outer if axis not in (self.along, self.across)]
 
     def blocks(self, nest: LoopNest, lanes: int, threads: int) -> tuple[Expr, Expr, Expr]:
         """Return the blocks along the stores' axis, along the reads', and over all other axes, with
         ``lanes`` threads side by side along the stores' axis."""
-        along = ceil_div(self.along.size, lanes * self.width)
-        across = ceil_div(self.across.size, threads // lanes * self.width)
-        return along, across, numel(self.others(nest))
+        blocks_along = ceil_div(self.along.size, lanes * self.width)
+        blocks_across = ceil_div(self.across.size, threads // lanes * self.width)
+        return blocks_along, blocks_across, numel(self.other_axes(nest))
 
 
 def find_layout_copy(nest: LoopNest, width: int) -> LayoutCopy | None:
@@ -48,8 +48,8 @@ def find_layout_copy(nest: LoopNest, width: int) -> LayoutCopy | None:
     if len(nest.outer) < 2 or nest.inner or width < 2:
         return None
     along = nest.outer[-1]
-    written = [access for access in nest.accesses if access.buffer in nest.outputs]
-    if not all(nest.is_vectorizable(access, along, width) for access in written):
+    writes = [access for access in nest.accesses if access.buffer in nest.outputs]
+    if not all(nest.is_vectorizable(access, along, width) for access in writes):
         return None
     candidates = {
         load: nest.access(load.buffer, load.index)
@@ -75,15 +75,15 @@ class LayoutCopyPrinter(NestPrinter):
     _transposed_loads: Mapping[Load, str] = {}
 
     def print_squares(
-        self, others: str, statements: Sequence[Statement], layout: LayoutCopy, sink: Sink
+        self, outer_index: str, statements: Sequence[Statement], layout: LayoutCopy, sink: Sink
     ) -> None:
         """Print the reads of the rows, then the columns one after the other; ``others`` is the flat
         index of all other axes."""
-        if axes := layout.others(self.nest):
-            self.decode(others, axes)
+        if outer_axes := layout.other_axes(self.nest):
+            self.decode(outer_index, outer_axes)
         along, across = (self.names[axis.var.name] for axis in (layout.along, layout.across))
-        names = {load: f"turned{number}" for number, load in enumerate(layout.reads)}
-        for load, name in names.items():
+        pack_names = {load: f"turned{number}" for number, load in enumerate(layout.reads)}
+        for load, name in pack_names.items():
             dtype = self._memory[load.buffer].buffer.dtype
             pack = f"kiln::Pack<{dtype.cpp}, {layout.width}>"
             self.lines.add(f"{pack} {name}[{layout.width}];", ())
@@ -91,15 +91,15 @@ class LayoutCopyPrinter(NestPrinter):
             self.lines.add(self.index_definition(f"{along}_j", f"{along} + j"), ())
             row = {layout.along.var.name: f"{along}_j", layout.across.var.name: f"{across}_first"}
             self.values.index = self.index_printer({**self.names, **row})
-            for load, name in names.items():
-                readers = (s.store.nodes for s in statements if load in set(loads(s.value)))
-                nodes = tuple(dict.fromkeys(node for each in readers for node in each))
+            for load, name in pack_names.items():
+                readers = (s for s in statements if load in set(loads(s.value)))
+                nodes = tuple(dict.fromkeys(node for s in readers for node in s.store.nodes))
                 with self.values.mark_nodes(nodes):
                     pointer = self._memory[load.buffer].pointer
                     text = self.load_pack(pointer, self.values.offset(load), layout.width)
                     self.lines.add(f"{name}[j] = {text};")
         self.values.index = self.index
-        self._transposed_loads = {load: f"{name}[j][i]" for load, name in names.items()}
+        self._transposed_loads = {load: f"{name}[j][i]" for load, name in pack_names.items()}
         self.lines.add("#pragma unroll", ())
         with self.lines.block(f"for (int i = 0; i < {layout.width}; ++i)"):
             self.lines.add(self.index_definition(across, f"{across}_first + i"), ())

@@ -26,11 +26,11 @@ from scheduler.ir.index.facts import is_multiple
 from scheduler.targets.model import hip_hardware
 from scheduler.targets.nvidia import NvidiaHardware
 
-_SQUARES = (8, 4, 2)
+_SQUARE_WIDTHS = (8, 4, 2)
 _LANES = (4, 8, 16, 32)
 _NVIDIA_THREADS = 128
-_LINE = 64  # minimum elements side by side along the written axis, by default
-_MOST_WORDS = 64  # registers of a thread that hold read elements
+_MIN_WRITTEN = 64  # elements side by side along the written axis, by default
+_MAX_REGISTERS = 64  # of a thread, for read elements
 
 
 class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTemplate):
@@ -45,7 +45,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
     @cached_property
     def _layouts(self) -> Mapping[int, LayoutCopy | None]:
         """Return the squares by width."""
-        return {width: find_layout_copy(self.nest, width) for width in _SQUARES}
+        return {width: find_layout_copy(self.nest, width) for width in _SQUARE_WIDTHS}
 
     @cached_property
     def _packs(self) -> Mapping[int, Packs]:
@@ -58,7 +58,7 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         side by side along the written axis."""
         squares: list[Config] = [
             {"threads": 256, "vector": vector, "turned": lanes}
-            for vector in _SQUARES
+            for vector in _SQUARE_WIDTHS
             for lanes in _LANES
         ]
         return [*super().configs(), *(squares if any(self._layouts.values()) else ())]
@@ -74,20 +74,20 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         layout = self._layouts[vector]
         if layout is None:
             return illegal(f"no access has {vector} consecutive elements along another axis")
-        sizes = [self.lowered.buffers[load.buffer].dtype.itemsize for load in layout.reads]
-        if vector * max(sizes) > MAX_LOAD_BYTES:
+        itemsizes = [self.lowered.buffers[load.buffer].dtype.itemsize for load in layout.reads]
+        if vector * max(itemsizes) > MAX_LOAD_BYTES:
             lane = self.targets[0].words.lane
             return illegal(
-                f"{vector} elements of {max(sizes)} bytes exceed the load width of a {lane}"
+                f"{vector} elements of {max(itemsizes)} bytes exceed the load width of a {lane}"
             )
-        if (words := vector * vector * sum(sizes) // 4) > _MOST_WORDS:
+        if (registers := vector * vector * sum(itemsizes) // 4) > _MAX_REGISTERS:
             return illegal(
-                f"squares of {vector} need {words} registers, which exceeds the limit of "
-                f"{_MOST_WORDS}"
+                f"squares of {vector} need {registers} registers, which exceeds the limit of "
+                f"{_MAX_REGISTERS}"
             )
-        across = int(config["threads"]) // lanes * vector
-        if 2 * self.hint(layout.across.size) <= across and lanes < _LANES[-1]:
-            return illegal(f"most of the {across} points of a block along the reads would be idle")
+        points = int(config["threads"]) // lanes * vector
+        if 2 * self.hint(layout.across.size) <= points and lanes < _LANES[-1]:
+            return illegal(f"most of the {points} points of a block along the reads would be idle")
         return None
 
     @property
@@ -102,8 +102,8 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         points = self.hint(self.nest.outer_numel)
         for config in sorted(self.configs(), key=lambda c: -int(c["vector"])):
             vector, lanes = int(config["vector"]), int(config.get("turned", 0))
-            enough = points >= MIN_DEVICE_BLOCKS * int(config["threads"]) * vector
-            if lanes >= _LINE // vector and enough and self.reject(config) is None:
+            fills_device = points >= MIN_DEVICE_BLOCKS * int(config["threads"]) * vector
+            if lanes >= _MIN_WRITTEN // vector and fills_device and self.reject(config) is None:
                 return config
         return super().default_config()
 
@@ -117,11 +117,11 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         layout = self._layouts[vector] if "turned" in config else None
         if layout is not None:
             return self._render_layout_copy(layout, threads, int(config["turned"]))
-        pack, whole = self.pack(vector), ""
+        pack, pack_condition = self.pack(vector), ""
         conditions = self._packs[vector].conditions(self.index)
         if pack is not None and (conditions or not is_multiple(pack.axis.size, vector)):
             # A block moves only packs under this condition: the last one may not be full.
-            whole = " && ".join(["first + kThreads * kVector <= xnumel", *conditions])
+            pack_condition = " && ".join(["first + kThreads * kVector <= xnumel", *conditions])
         return self.render_kernel(
             ceil_div(self.nest.outer_numel, threads * vector),
             threads,
@@ -130,28 +130,28 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
             turned=None,
             vector=vector,
             numel=self.index(self.nest.outer_numel),
-            whole=whole,
-            body=self._body(pack, indent=2 if whole else 1),
-            each=self._body(None, indent=3) if whole else "",
+            whole=pack_condition,
+            body=self._body(pack, indent=2 if pack_condition else 1),
+            each=self._body(None, indent=3) if pack_condition else "",
         )
 
     def _render_layout_copy(self, layout: LayoutCopy, threads: int, lanes: int) -> RenderedTemplate:
         lines, pack = self.lines(), Pack(layout.along, layout.width)
         printer = LayoutCopyPrinter(self.nest, lines, self.memory, pack, self.symbol_renames)
         printer.values.allow_fast(precision_roots(self.nest))
-        along, across, others = layout.blocks(self.nest, lanes, threads)
+        blocks_along, blocks_across, other_blocks = layout.blocks(self.nest, lanes, threads)
         axes = layout.along, layout.across
         printer.print_squares("others", self.nest.statements, layout, printer.store)
         return self.render_kernel(
-            along * across * others,
+            blocks_along * blocks_across * other_blocks,
             threads,
             0,
             vector=layout.width,
             both=self._width_variants(),
             turned={
                 "lanes": lanes,
-                "along": self.index(along),
-                "across": self.index(across),
+                "along": self.index(blocks_along),
+                "across": self.index(blocks_across),
                 "names": [printer.names[axis.var.name] for axis in axes],
                 "others": len(self.nest.outer) > len(axes),
                 "sizes": [self.index(axis.size) for axis in axes],
@@ -166,11 +166,11 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LoopTem
         pointers = [memory.pointer for memory in self.memory.values()]
         sizes = [self.symbol_renames.get(name, name) for name in self.interface.symbols]
         numbers = [name for name, _ in self.interface.derived_scalars]
-        narrow = [f"static_cast<int32_t>({name})" for name in sizes]
+        narrow_sizes = [f"static_cast<int32_t>({name})" for name in sizes]
         return {
             "parameters": self.typed_parameters("index_t"),
             "fits": f"{EXTENT} <= {MAX_STEPS}",
-            "narrow": ", ".join([*pointers, *narrow, *numbers]),
+            "narrow": ", ".join([*pointers, *narrow_sizes, *numbers]),
             "wide": ", ".join([*pointers, *sizes, *numbers]),
         }
 

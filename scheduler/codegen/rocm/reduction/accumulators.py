@@ -25,7 +25,7 @@ def finds_index(kind: ReductionKind | None) -> bool:
     return kind in (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
 
 
-def combine(statement: Statement) -> tuple[str, str]:
+def combine_operation(statement: Statement) -> tuple[str, str]:
     """Return the operation of a reduction or scan, and the type that it combines, in C++; indices
     are as wide as the kernel's."""
     assert statement.kind is not None
@@ -46,32 +46,32 @@ def accumulator_bytes(statement: Statement, stage: Stage) -> int:
     return 4 * itemsize if statement.name in stage.points else itemsize
 
 
-def element(statement: Statement, text: str) -> str:
+def convert_element(statement: Statement, text: str) -> str:
     """Return ``text``, the value of a statement, as an element that its operation combines."""
     return convert(text, statement.value.dtype, statement.accumulate.compute_dtype)
 
 
-def accumulate(statement: Statement, name: str, text: str, *, packed: bool) -> str:
+def print_accumulate(statement: Statement, name: str, text: str, *, packed: bool) -> str:
     """Return the statement that adds the element ``text`` to the accumulator ``name`` at the step
     ``rindex``, or at element ``j`` of a pack that begins there."""
-    operation, cpp = combine(statement)
+    operation, cpp = combine_operation(statement)
     if finds_index(statement.kind):
         position = "rindex + j" if packed else "rindex"
         return f"{name} = {operation}::next({name}, {cpp}{{{text}, {position}}});"
-    return f"{name} = {operation}()({name}, {element(statement, text)});"
+    return f"{name} = {operation}()({name}, {convert_element(statement, text)});"
 
 
-def accumulate_unordered(statement: Statement, name: str, text: str) -> str:
+def print_unordered_accumulate(statement: Statement, name: str, text: str) -> str:
     """Return the statement that adds the element ``text`` to the accumulator at the step
     ``rindex``, which may come before steps that were already added."""
-    operation, cpp = combine(statement)
+    operation, cpp = combine_operation(statement)
     if finds_index(statement.kind):
         return f"{name} = {operation}()({name}, {cpp}{{{text}, rindex}});"
-    return accumulate(statement, name, text, packed=False)
+    return print_accumulate(statement, name, text, packed=False)
 
 
-def init(statement: Statement, name: str, first: str, end: str) -> str:
+def print_index_init(statement: Statement, name: str, first: str, end: str) -> str:
     """Return the statement after a loop from ``first`` to ``end`` in which ``accumulate`` found an
     index."""
-    operation, _ = combine(statement)
+    operation, _ = combine_operation(statement)
     return f"{name} = {operation}::begun({name}, {first}, {first} < {end});"

@@ -11,22 +11,22 @@ from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import upcast
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.reduction.accumulators import (
-    accumulate,
-    accumulate_unordered,
-    combine,
-    element,
+    combine_operation,
+    convert_element,
     finds_index,
-    init,
+    print_accumulate,
+    print_index_init,
+    print_unordered_accumulate,
 )
 from scheduler.codegen.rocm.reduction.stages import Stage, SumOfExponentials
 from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Accumulator, Load
 
 _IN_FLIGHT, _SINGLE_IN_FLIGHT = 4, 8  # steps of a thread whose reads are in flight at once
-_STREAMED = 8  # the same for packs that are read once, and evicted from caches first
-_LONG_STEP = 24  # lines of a step that is not unrolled
+_STREAMED_IN_FLIGHT = 8  # the same for packs that are read once, and evicted from caches first
+_MAX_UNROLLED_LINES = 24  # of a step
 # Exponentials that a thread adds together: as many single elements as a pack has; of each column.
-_GROUP, _COLUMN_GROUP = 8, 4
+_GROUP_ELEMENTS, _COLUMN_GROUP_ELEMENTS = 8, 4
 
 
 class ReductionBody:
@@ -51,19 +51,20 @@ class ReductionBody:
         self.nest = printer.nest
         self.lines = printer.lines
         self.vector, self.columns = vector, columns
-        self.cut = printer.row_start is not None
+        self.is_cut = printer.row_start is not None
         self.column = "[j]" if columns > 1 else "[0]" if columns else ""
-        each = " * kVector" if vector > 1 else ""
-        begin = "cut.first" if self.cut else begin
-        self.first = f"{begin} + lane{each}" if begin else f"lane{each}"
-        self.end = "cut.last" if self.cut else "rend"
-        self.stride = f"kLanes{each}"
+        vector_factor = " * kVector" if vector > 1 else ""
+        begin = "cut.first" if self.is_cut else begin
+        self.first = f"{begin} + lane{vector_factor}" if begin else f"lane{vector_factor}"
+        self.end = "cut.last" if self.is_cut else "rend"
+        self.stride = f"kLanes{vector_factor}"
         self.accumulators: dict[str, str] = {}
         self._points: dict[str, Load] = {}
         self._exponentials: dict[str, SumOfExponentials] = {}
-        self._tops: dict[str, str] = {}  # by reduction name: the one that gives its result too
-        self._position = "[j]" if vector > 1 else ""  # of an element among those added together
-        self._rows = 0
+        # By the name of a maximum: the sum of exponentials whose accumulator has it too.
+        self._sum_by_maximum: dict[str, str] = {}
+        self._group_index = "[j]" if vector > 1 else ""  # of an element among those added together
+        self._row_count = 0
 
     def define_outer(self, begin: str, end: str) -> None:
         """Define the variables of the thread's row, or of its first one; ``begin`` and ``end`` are
@@ -81,7 +82,7 @@ class ReductionBody:
         """Declare the stage's accumulators, without elements."""
         self._points |= stage.points
         self._exponentials |= stage.exponentials
-        self._tops |= {found.top: name for name, found in stage.exponentials.items()}
+        self._sum_by_maximum |= {sums.top: name for name, sums in stage.exponentials.items()}
         for statement in stage.reductions:
             name = f"acc{len(self.accumulators)}"
             self.accumulators[statement.name] = name
@@ -99,7 +100,7 @@ class ReductionBody:
             cpp = statement.accumulate.compute_dtype.cpp
             cpp += ", true" if self.printer.values.is_fast(power) else ""
             return f"kiln::JoinExponentials<{cpp}>", f"kiln::Exponentials<{cpp}>"
-        operation, cpp = combine(statement)
+        operation, cpp = combine_operation(statement)
         if statement.name in self._points:
             return f"kiln::JoinMoments<{cpp}>", f"kiln::Moments<{cpp}>"
         return operation, cpp
@@ -125,23 +126,23 @@ class ReductionBody:
             name, cpp = self.accumulators[statement.name], statement.accumulate.compute_dtype.cpp
             text = f"kiln::Shifted<{cpp}> {name}_elements{columns} = {{}};"
             self.lines.add(text, statement.store.nodes)
-        grouped = bool(stage.exponentials) and self.vector == 1
-        first = self._grouped_steps(stage) if grouped else self.first
-        step = self.lines.new_block()
-        outside, self.lines = self.lines, step
-        self.printer.lines = self.printer.values.lines = step
+        is_grouped = bool(stage.exponentials) and self.vector == 1
+        first = self._grouped_steps(stage) if is_grouped else self.first
+        step_lines = self.lines.new_block()
+        outer_lines, self.lines = self.lines, step_lines
+        self.printer.lines = self.printer.values.lines = step_lines
         self.step(stage)
-        self.lines = self.printer.lines = self.printer.values.lines = outside
+        self.lines = self.printer.lines = self.printer.values.lines = outer_lines
         stores = any(statement.kind is None for statement in stage.loop)
-        if not grouped and not stores and len(step) <= _LONG_STEP:
-            packs = _STREAMED if self.printer.streamed_pointers else _IN_FLIGHT
-            packed = self.vector > 1 or self.columns > 1
-            self.lines.add(f"#pragma unroll {packs if packed else _SINGLE_IN_FLIGHT}", ())
+        if not is_grouped and not stores and len(step_lines) <= _MAX_UNROLLED_LINES:
+            in_flight = _STREAMED_IN_FLIGHT if self.printer.streamed_pointers else _IN_FLIGHT
+            has_packs = self.vector > 1 or self.columns > 1
+            self.lines.add(f"#pragma unroll {in_flight if has_packs else _SINGLE_IN_FLIGHT}", ())
         head = f"for (index_t rindex = {first}; rindex < {self.end}; rindex += {self.stride})"
         with self.lines.block(head):
-            self.lines.extend(step)
+            self.lines.extend(step_lines)
         self.init_indices(stage, self.end)
-        if self.cut:
+        if self.is_cut:
             head = "for (index_t edge = lane; edge < cut.edges; edge += kLanes)"
             with self.lines.block(head), self.at_edge("edge", {}):
                 self.printer.run(stage.loop, partial(self._sink, edge=True))
@@ -159,9 +160,9 @@ class ReductionBody:
                 self.printer.run(stage.loop, self._sink)
 
     @contextmanager
-    def at_edge(self, number: str, kept: Mapping[Load, str]) -> Iterator[None]:
+    def at_edge(self, number: str, arrays: Mapping[Load, str]) -> Iterator[None]:
         """Run the lines inside at the step of that number that is in no pack."""
-        with self.printer.scalar_mode(kept), self.printer.values.scope():
+        with self.printer.scalar_mode(arrays), self.printer.values.scope():
             self.lines.add(f"const index_t rindex = cut.edge({number});", ())
             self.printer.decode("rindex", self.nest.inner)
             yield
@@ -171,25 +172,25 @@ class ReductionBody:
         for statement in stage.reductions:
             if finds_index(statement.kind):
                 name = f"{self.accumulators[statement.name]}{self.column}"
-                self.each_column(init(statement, name, self.first, end), statement)
+                self.each_column(print_index_init(statement, name, self.first, end), statement)
 
     def _grouped_steps(self, stage: Stage) -> str:
         """Print steps whose exponentials are added together, for rows that are read one by one;
         return the first remaining step: those are too few."""
-        count = _COLUMN_GROUP if self.columns else _GROUP
+        count = _COLUMN_GROUP_ELEMENTS if self.columns else _GROUP_ELEMENTS
         begin = f"rgroup{len(self.accumulators)}"
         self.lines.add(f"index_t {begin} = {self.first};", ())
-        more = f"rend - {begin} > {count - 1} * kLanes"
+        has_group = f"rend - {begin} > {count - 1} * kLanes"
         with (
-            self.lines.block(f"for (; {more}; {begin} += {count} * kLanes)"),
+            self.lines.block(f"for (; {has_group}; {begin} += {count} * kLanes)"),
             self._batch(stage, str(count)),
         ):
             self.lines.add("#pragma unroll", ())
             with self.lines.block(f"for (int k = 0; k < {count}; ++k)"):
                 self.lines.add(f"const index_t rindex = {begin} + k * kLanes;", ())
-                self._position = "[k]"
+                self._group_index = "[k]"
                 self.step(stage)
-                self._position = ""
+                self._group_index = ""
         self.lines.add("#pragma unroll 1", ())
         return begin
 
@@ -221,20 +222,20 @@ class ReductionBody:
             accumulator = self.accumulators[statement.name]
             name, elements = f"{accumulator}{self.column}", f"{accumulator}_elements{self.column}"
             if statement.name not in self._points:
-                packed = self.vector > 1
+                is_packed = self.vector > 1
                 values.lines.add(
-                    accumulate_unordered(statement, name, text)
+                    print_unordered_accumulate(statement, name, text)
                     if edge
-                    else accumulate(statement, name, text, packed=packed)
+                    else print_accumulate(statement, name, text, packed=is_packed)
                 )
                 return
-            added = element(statement, text)
+            addend = convert_element(statement, text)
             if statement.name not in self._exponentials:
-                values.lines.add(f"{elements}.add({added});")
-            elif self._position and not edge:
-                values.lines.add(f"{elements}{self._position} = {added};")
+                values.lines.add(f"{elements}.add({addend});")
+            elif self._group_index and not edge:
+                values.lines.add(f"{elements}{self._group_index} = {addend};")
             else:
-                values.lines.add(f"{name}.add({added});")
+                values.lines.add(f"{name}.add({addend});")
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -242,8 +243,8 @@ class ReductionBody:
         """Use the accumulator for a reduction's result from now on; with ``anonymous`` in its own
         store too."""
         name, dtype = statement.name, statement.accumulate
-        result = f"{self.accumulators[self._tops.get(name, name)]}{self.column}"
-        if name in self._tops:
+        result = f"{self.accumulators[self._sum_by_maximum.get(name, name)]}{self.column}"
+        if name in self._sum_by_maximum:
             result += ".top()"
         elif name in self._points:
             result += f".about({self.printer.values.value(self._points[name])})"
@@ -256,25 +257,25 @@ class ReductionBody:
 
     def new_row(self) -> str:
         """Return the name for a value of a row."""
-        self._rows += 1
-        return f"row{self._rows - 1}"
+        self._row_count += 1
+        return f"row{self._row_count - 1}"
 
-    def print_row(self, statement: Statement, name: str, store_if: str) -> None:
+    def print_row(self, statement: Statement, name: str, store_condition: str) -> None:
         """Compute a statement's value of a row, as ``name``. All threads know it; the one for which
         the condition ``store_if`` holds writes it, unless that is ""."""
         values, store = self.printer.values, statement.store
         dtype = self.row_dtype(statement)
-        scoped = statement.kind is not None or not self.shares_row_values
-        with values.scope() if scoped else nullcontext(), values.mark_nodes(store.nodes):
+        is_scoped = statement.kind is not None or not self.shares_row_values
+        with values.scope() if is_scoped else nullcontext(), values.mark_nodes(store.nodes):
             if statement.kind is not None:
                 self.bind_result(statement, anonymous=True)
             text = values.element(store.value, dtype)
-            declared = "" if self.columns else f"const {dtype.cpp} "
-            values.lines.add(f"{declared}{name}{self.column} = {text};")
-            if store_if and store.buffer in self.nest.outputs:
+            declaration = "" if self.columns else f"const {dtype.cpp} "
+            values.lines.add(f"{declaration}{name}{self.column} = {text};")
+            if store_condition and store.buffer in self.nest.outputs:
                 pointer, offset = values.pointer(store.buffer), values.store_offset(store)
                 write = values.write(pointer, offset, f"{name}{self.column}")
-                values.lines.add(f"if ({store_if}) {write}")
+                values.lines.add(f"if ({store_condition}) {write}")
         self.bind_row(statement, name)
 
     def bind_row(self, statement: Statement, name: str) -> None:

@@ -14,7 +14,7 @@ from scheduler.arithmetic import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.alignment import VECTORS, reject_wide
 from scheduler.codegen.rocm.reduction.accumulators import accumulator_bytes
-from scheduler.codegen.rocm.reduction.problem import FEWEST_CUTTING_LANES, ReductionProblem
+from scheduler.codegen.rocm.reduction.problem import MIN_CUTTING_LANES, ReductionProblem
 from scheduler.codegen.template import Config
 from scheduler.errors import Rejected
 
@@ -23,12 +23,12 @@ THREADS = 256
 SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _COLUMN_LANES = (1, 4, 8, 16, 32, 64, 128)
 # Registers of a thread for elements kept between the loops.
-_KEPT_ELEMENTS = 32
-_LDS_BYTES = 48 * 1024  # available to a block on every target without a request for more
+_MAX_KEPT_ELEMENTS = 32
+_MAX_LDS_BYTES = 48 * 1024  # available to a block on every target without a request for more
 # Minimum steps per thread of a block's part of a row; there are no more blocks than keep every
 # device busy, since more only add work to combine.
-_STEPS = 4
-_MOST_BLOCKS = 4096
+_MIN_STEPS = 4
+_MAX_BLOCKS = 4096
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def reject(problem: ReductionProblem, config: Config) -> Rejected | None:
         rejected = _reject_vector(problem, vector)
         if rejected:
             return rejected
-        if lanes < FEWEST_CUTTING_LANES and problem.cuts_always(vector):
-            return illegal(f"unaligned rows need {FEWEST_CUTTING_LANES} or more lanes")
+        if lanes < MIN_CUTTING_LANES and problem.cuts_always(vector):
+            return illegal(f"unaligned rows need {MIN_CUTTING_LANES} or more lanes")
     return _reject_keep(problem, lanes, vector) if config["keep"] else None
 
 
@@ -130,36 +130,37 @@ def kept_steps(problem: ReductionProblem, lanes: int, vector: int) -> int:
     steps = problem.nest.inner_numel
     if steps.is_Integer:
         return ceil_div(int(steps), lanes * vector)
-    return max(_KEPT_ELEMENTS // vector, 1)
+    return max(_MAX_KEPT_ELEMENTS // vector, 1)
 
 
 def _reject_keep(problem: ReductionProblem, lanes: int, vector: int) -> Rejected | None:
     steps = problem.nest.inner_numel
     if steps == 0:
         return illegal("empty rows have nothing to keep in registers")
-    kept = problem.shared_loads(vector, cut=problem.cuts_always(vector))
-    if not kept:
+    shared_loads = problem.shared_loads(vector, cut=problem.cuts_always(vector))
+    if not shared_loads:
         return illegal("no two loops share a load")
     if not steps.is_Integer:
         return None
     elements = kept_steps(problem, lanes, vector) * vector
-    short = vector > 1 and max(load.dtype.itemsize for load in kept) <= 2  # two per register
-    if elements > _KEPT_ELEMENTS * (2 if short else 1):
+    widest_bytes = max(load.dtype.itemsize for load in shared_loads)
+    elements_per_register = 2 if vector > 1 and widest_bytes <= 2 else 1
+    if elements > _MAX_KEPT_ELEMENTS * elements_per_register:
         return illegal(
-            f"{elements} elements per thread exceed the limit of {_KEPT_ELEMENTS} registers"
+            f"{elements} elements per thread exceed the limit of {_MAX_KEPT_ELEMENTS} registers"
         )
     return None
 
 
 def reject_split(problem: ReductionProblem, split: Split) -> Rejected | None:
     """Return why rows cannot be shared by blocks, or lie side by side, that way, or None."""
-    if split.split > 1 and problem.steps < split.split * split.lanes * split.vector * _STEPS:
+    if split.split > 1 and problem.steps < split.split * split.lanes * split.vector * _MIN_STEPS:
         return illegal(
-            f"{split.split} parts of {problem.steps} elements have fewer than {_STEPS} steps "
+            f"{split.split} parts of {problem.steps} elements have fewer than {_MIN_STEPS} steps "
             f"for each of {split.lanes} lanes of {split.vector}"
         )
     blocks = ceil_div(problem.rows, split.rows_a_block) * split.split
-    if split.split > 1 and blocks > _MOST_BLOCKS:
+    if split.split > 1 and blocks > _MAX_BLOCKS:
         return illegal(f"{blocks} blocks are more than the device needs")
     if split.columns:
         return _reject_columns(problem, split)
@@ -179,24 +180,24 @@ def _reject_columns(problem: ReductionProblem, split: Split) -> Rejected | None:
         aligned = problem.column_packs[columns].aligned
         if not aligned:
             return illegal(f"no access has {columns} aligned, adjacent rows")
-        wide = reject_wide(problem.nest, aligned, columns)
-        if wide:
-            return wide
-    narrow = _reject_narrow(columns, problem.widest_columns)
-    if narrow:
-        return narrow
-    scratch = scratch_bytes(problem, split)
-    if scratch > _LDS_BYTES:
+        rejected = reject_wide(problem.nest, aligned, columns)
+        if rejected:
+            return rejected
+    rejected = _reject_narrow(columns, problem.widest_columns)
+    if rejected:
+        return rejected
+    scratch_size = scratch_bytes(problem, split)
+    if scratch_size > _MAX_LDS_BYTES:
         shared = problem.targets[0].words.shared
-        return illegal(f"{scratch} bytes of {shared} exceed the limit of {_LDS_BYTES}")
+        return illegal(f"{scratch_size} bytes of {shared} exceed the limit of {_MAX_LDS_BYTES}")
     return None
 
 
-def _reject_narrow(width: int, widest: int) -> Rejected | None:
+def _reject_narrow(width: int, max_width: int) -> Rejected | None:
     """Reject narrow packs: such a kernel only reads."""
-    if 2 * width < widest:
+    if 2 * width < max_width:
         return illegal(
-            f"vectors of {width} elements are narrow: {widest} elements can be read at once"
+            f"vectors of {width} elements are narrow: {max_width} elements can be read at once"
         )
     return None
 
@@ -205,7 +206,7 @@ def scratch_bytes(problem: ReductionProblem, split: Split) -> int:
     """Return LDS bytes to combine the widest value over a block's lanes; waves count as 32 lanes,
     so that the size is the same on every target."""
     stages = problem.split_stages
-    widest = max((accumulator_bytes(s, g) for g in stages for s in g.reductions), default=0)
+    widest_bytes = max((accumulator_bytes(s, g) for g in stages for s in g.reductions), default=0)
     if split.columns:
-        return THREADS * split.columns * widest if split.lanes > 1 else 0
-    return THREADS // 32 * widest if split.lanes > 32 else 0
+        return THREADS * split.columns * widest_bytes if split.lanes > 1 else 0
+    return THREADS // 32 * widest_bytes if split.lanes > 32 else 0

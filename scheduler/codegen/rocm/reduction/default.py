@@ -25,31 +25,31 @@ from scheduler.codegen.template import Config
 from scheduler.targets import boards
 
 # Shorter rows (a pooling window) are not worth sharing.
-_FEW_STEPS = 16
+_MAX_SHORT_STEPS = 16
 # More lanes wait for each other longer than for a second pack each (modelled on gfx942).
-_WAITING_LANES = 512
+_MAX_WAITING_LANES = 512
 _BLOCKS_A_UNIT = 2
 _STREAMING_BLOCKS_A_UNIT = 8  # for rows whose packs are read once (measured on an H200)
 # For columns that are read once, if a thread has enough steps left (measured on an H100).
-_STREAMING_COLUMNS_A_UNIT, _FEWEST_COLUMN_STEPS = 4, 32
+_STREAMING_COLUMNS_A_UNIT, _MIN_COLUMN_STEPS = 4, 32
 # A row or column with fewer steps per thread is read in about the time of another launch.
-_LONG_ROW, _LONG_COLUMN = 16, 64
+_MIN_LONG_ROW, _MIN_LONG_COLUMN = 16, 64
 _USUAL_VECTOR = 4
 # For rows that are read twice and stay in a last-level cache meanwhile: one block per row is faster
 # than a further launch if that share of the units has one (by scheduler/cycles).
-_BUSY_UNITS = 2 / 3
+_BUSY_UNIT_SHARE = 2 / 3
 # Bytes that a loop over rows reads in a microsecond, with one NVIDIA block and with a full device;
 # and the time of one more launch (measured on an H100 with softmax of 64 rows of 50257 f16: 12.4 µs
 # with a block per row, 14.1 with the best shares).
-_BLOCK_BYTES_US, _DEVICE_BYTES_US, _LAUNCH_US = 25e3, 2.8e6, 2.5
-_MOST_LANES = 128  # one behind the other
-_ACROSS = 64  # threads side by side: with packs of 16 bytes, 1 KiB per read
+_BLOCK_BYTES_PER_US, _DEVICE_BYTES_PER_US, _LAUNCH_US = 25e3, 2.8e6, 2.5
+_MAX_COLUMN_LANES = 128  # one behind the other
+_THREADS_ACROSS = 64  # threads side by side: with packs of 16 bytes, 1 KiB per read
 
 
 def default_config(problem: ReductionProblem) -> Config:
     """Return the configuration for the example's sizes."""
     split = None
-    if problem.steps > _FEW_STEPS:
+    if problem.steps > _MAX_SHORT_STEPS:
         split = _default_row_split(problem) if problem.along_rows else _default_columns(problem)
     if split is not None:
         return split.config()
@@ -68,18 +68,18 @@ def default_config(problem: ReductionProblem) -> Config:
 def _default_lanes(problem: ReductionProblem, vector: int) -> int:
     """Return the threads that share a row of one block."""
     rows, steps = max(problem.rows, 1), max(problem.steps, 1)
-    if rows >= 4 * THREADS and (steps <= _FEW_STEPS or not problem.along_rows):
+    if rows >= 4 * THREADS and (steps <= _MAX_SHORT_STEPS or not problem.along_rows):
         return 1  # neighbouring threads take neighbouring rows, and nothing is combined
     packs = 1  # per thread; with few rows more threads each, so that the device is full
     if rows * steps >= 1 << 16:
         # Twice as many if packs are streamed and threads hold a value with its index, which takes
         # longer to combine (measured on an H200).
-        finds = any(finds_index(s.kind) for s in problem.nest.statements)
-        packs = 8 if finds and problem.streamed_buffers(kept=False) else 4
-    useful = steps / (vector * packs)
-    lanes = next((lanes for lanes in LANES if lanes >= useful), LANES[-1])
-    if lanes > _WAITING_LANES and packs == 1 and problem.is_amd:
-        return _WAITING_LANES
+        has_index_search = any(finds_index(s.kind) for s in problem.nest.statements)
+        packs = 8 if has_index_search and problem.streamed_buffers(kept=False) else 4
+    useful_lanes = steps / (vector * packs)
+    lanes = next((lanes for lanes in LANES if lanes >= useful_lanes), LANES[-1])
+    if lanes > _MAX_WAITING_LANES and packs == 1 and problem.is_amd:
+        return _MAX_WAITING_LANES
     return lanes
 
 
@@ -87,19 +87,19 @@ def _default_row_split(problem: ReductionProblem) -> Split | None:
     """Return how blocks share rows that are read along; None if a row has one block at most."""
     rows, steps, vector = max(problem.rows, 1), problem.steps, problem.widest_vector
     units = compute_units(problem.targets)
-    if rows >= units or steps < _LONG_ROW * THREADS * max(vector, _USUAL_VECTOR):
+    if rows >= units or steps < _MIN_LONG_ROW * THREADS * max(vector, _USUAL_VECTOR):
         return None
-    if rows >= _BUSY_UNITS * units and problem.split_loops > 1 and len(problem.targets) == 1:
+    if rows >= _BUSY_UNIT_SHARE * units and problem.split_loops > 1 and len(problem.targets) == 1:
         board = next(iter(boards(problem.targets[0].name)), None)
         if board and rows * steps * problem.bytes_a_step <= board.last_level_bytes:
             return None
     if problem.is_amd:
         return fastest_split(problem)
     row_bytes = steps * problem.bytes_a_step
-    if row_bytes / _BLOCK_BYTES_US < _LAUNCH_US + rows * row_bytes / _DEVICE_BYTES_US:
+    if row_bytes / _BLOCK_BYTES_PER_US < _LAUNCH_US + rows * row_bytes / _DEVICE_BYTES_PER_US:
         return None  # one block's extra time is less than the launch that shares add to each loop
     blocks = _STREAMING_BLOCKS_A_UNIT if problem.split_streams else _BLOCKS_A_UNIT
-    split = _most_split(problem, Split(THREADS, vector), blocks * units)
+    split = _max_split(problem, Split(THREADS, vector), blocks * units)
     return split if split.split > 1 else None
 
 
@@ -111,27 +111,27 @@ def _default_columns(problem: ReductionProblem) -> Split | None:
     # Threads one behind the other: none if rows fill the device, more if they are few.
     side_by_side, lanes = ceil_div(max(problem.rows, 1), width), 1
     if side_by_side < _BLOCKS_A_UNIT * units * THREADS:
-        lanes = THREADS // _ACROSS
-        while lanes < _MOST_LANES and THREADS // lanes >= 2 * side_by_side:
+        lanes = THREADS // _THREADS_ACROSS
+        while lanes < _MAX_COLUMN_LANES and THREADS // lanes >= 2 * side_by_side:
             lanes *= 2
         while lanes > 1 and lanes // 2 >= steps:
             lanes //= 2
     split = Split(lanes, 1, width)
-    if steps < _LONG_COLUMN * lanes:
+    if steps < _MIN_LONG_COLUMN * lanes:
         return split
-    usual = _most_split(problem, split, _BLOCKS_A_UNIT * units)
+    few_blocks = _max_split(problem, split, _BLOCKS_A_UNIT * units)
     if not problem.split_streams:
-        return usual
-    streaming = _most_split(problem, split, _STREAMING_COLUMNS_A_UNIT * units)
-    enough = steps >= _FEWEST_COLUMN_STEPS * streaming.lanes * streaming.split
-    return streaming if enough else usual
+        return few_blocks
+    more_blocks = _max_split(problem, split, _STREAMING_COLUMNS_A_UNIT * units)
+    has_enough_steps = steps >= _MIN_COLUMN_STEPS * more_blocks.lanes * more_blocks.split
+    return more_blocks if has_enough_steps else few_blocks
 
 
-def _most_split(problem: ReductionProblem, split: Split, most: int) -> Split:
+def _max_split(problem: ReductionProblem, split: Split, max_blocks: int) -> Split:
     """Return the most valid blocks per row, up to ``most`` in all."""
-    enough = most // max(ceil_div(problem.rows, split.rows_a_block), 1)
+    max_parts = max_blocks // max(ceil_div(problem.rows, split.rows_a_block), 1)
     for parts in reversed(SPLITS):
-        shared = replace(split, split=parts)
-        if parts <= enough and reject_split(problem, shared) is None:
-            return shared
+        shared_split = replace(split, split=parts)
+        if parts <= max_parts and reject_split(problem, shared_split) is None:
+            return shared_split
     return split

@@ -17,9 +17,9 @@ from scheduler.ir.dtypes import DType
 
 # Cycles of a thread's step: its load, and the computation per element; of a block's step, the use
 # of the unit's pipes.
-_LATENCY, _ELEMENT = 500.0, 58.0
-_ISSUED, _ISSUED_ELEMENT = 60.0, 55.0
-_EXPOSED = 0.3  # part of the shorter of waiting and the unit's work
+_STEP_CYCLES, _ELEMENT_CYCLES = 500.0, 58.0
+_ISSUE_CYCLES, _ELEMENT_ISSUE_CYCLES = 60.0, 55.0
+_EXPOSED_SHARE = 0.3  # part of the shorter of waiting and the unit's work
 _LAUNCH_US = 1.3
 
 
@@ -47,7 +47,8 @@ def estimate_split(steps: int, rows: int, loops: int, split: Split, machine: Mac
     follows is another."""
     blocks_a_unit = ceil_div(rows * split.split, machine.units)
     thread_steps = loops * ceil_div(steps, split.split * split.lanes * split.vector)
-    waiting = thread_steps * (_LATENCY + _ELEMENT * split.vector)
-    working = thread_steps * blocks_a_unit * (_ISSUED + _ISSUED_ELEMENT * split.vector)
-    cycles = max(waiting, working) + _EXPOSED * min(waiting, working)
+    wait_cycles = thread_steps * (_STEP_CYCLES + _ELEMENT_CYCLES * split.vector)
+    step_issue_cycles = _ISSUE_CYCLES + _ELEMENT_ISSUE_CYCLES * split.vector
+    issue_cycles = thread_steps * blocks_a_unit * step_issue_cycles
+    cycles = max(wait_cycles, issue_cycles) + _EXPOSED_SHARE * min(wait_cycles, issue_cycles)
     return (loops + 1) * _LAUNCH_US + cycles / machine.cycles_per_us

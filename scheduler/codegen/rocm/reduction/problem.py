@@ -24,7 +24,7 @@ from scheduler.targets.model import hip_hardware
 from scheduler.targets.nvidia import NvidiaHardware
 
 # With fewer, each thread would take several of the steps before and after a row's packs.
-FEWEST_CUTTING_LANES = 8
+MIN_CUTTING_LANES = 8
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class ReductionProblem(RowProblem):
         if width == 1 or self.row_packs[width].lead is None:
             return False
         narrower = [n for n in VECTORS if n > 1 and width <= 2 * n]
-        aligned = any(self.row_packs[n].aligned for n in narrower)
-        return not aligned and self.steps >= 2 * FEWEST_CUTTING_LANES * width
+        can_align = any(self.row_packs[n].aligned for n in narrower)
+        return not can_align and self.steps >= 2 * MIN_CUTTING_LANES * width
 
     def movable(self, width: int) -> tuple[Access, ...]:
         """Return the accesses that a thread makes ``width`` elements at a time, if sizes allow
@@ -125,21 +125,22 @@ class ReductionProblem(RowProblem):
     def loop_accesses(self) -> tuple[Access, ...]:
         """Return the accesses at each step, except those of a whole row, which are known by then
         and written one by one."""
-        found: dict[tuple[str, tuple[Expr, ...]], Access] = {}
-        rows = {s.store.buffer for s in self.nest.statements if s.kind is not None or not s.inner}
+        accesses: dict[tuple[str, tuple[Expr, ...]], Access] = {}
+        per_row = (s for s in self.nest.statements if s.kind is not None or not s.inner)
+        row_buffers = {statement.store.buffer for statement in per_row}
         for statement in (s for stage in self.split_stages for s in stage.loop):
             keys = [(load.buffer, load.index) for load in loads(statement.value)]
-            found |= {key: self.nest.access(*key) for key in keys if key[0] not in rows}
+            accesses |= {key: self.nest.access(*key) for key in keys if key[0] not in row_buffers}
             if statement.kind is None:
                 key = statement.store.buffer, statement.store.index
-                found[key] = self.nest.access(*key)
-        return tuple(found.values())
+                accesses[key] = self.nest.access(*key)
+        return tuple(accesses.values())
 
     @property
     def bytes_a_step(self) -> int:
         """Return the bytes read from all buffers per element of a row."""
-        read = {access.buffer for access in self.loop_accesses if not access.written}
-        return sum(self.nest.buffer(name).dtype.itemsize for name in read)
+        read_buffers = {access.buffer for access in self.loop_accesses if not access.written}
+        return sum(self.nest.buffer(name).dtype.itemsize for name in read_buffers)
 
     @cached_property
     def _loop_loads(self) -> tuple[tuple[int, Load], ...]:
@@ -153,26 +154,26 @@ class ReductionProblem(RowProblem):
     def _row_loads(self, width: int, cut: bool) -> Mapping[Load, list[int]]:
         """Return the reads that change along the row and move in packs of that width (not masked,
         for single elements), with the numbers of the stages whose loops do them."""
-        if (width, cut) in self._found_row_loads:
-            return self._found_row_loads[width, cut]
-        found: dict[Load, list[int]] = {}
-        self._found_row_loads[width, cut] = found
-        steps, axis = {axis.var for axis in self.nest.inner}, self.row_axis
+        if (width, cut) in self._row_loads_cache:
+            return self._row_loads_cache[width, cut]
+        stages_by_load: dict[Load, list[int]] = {}
+        self._row_loads_cache[width, cut] = stages_by_load
+        step_vars, axis = {axis.var for axis in self.nest.inner}, self.row_axis
         packs = self.row_packs[width]
         for number, load in self._loop_loads:
             access = self.nest.access(load.buffer, load.index)
-            changes = steps & {*access.offset.coefficients, *access.offset.nonlinear}
-            legal = not access.masked
+            changes_along_row = step_vars & {*access.offset.coefficients, *access.offset.nonlinear}
+            can_move = not access.masked
             if width > 1 and axis is not None:
-                legal = access in (packs.movable_if_cut if cut else packs.aligned) and not any(
+                can_move = access in (packs.movable_if_cut if cut else packs.aligned) and not any(
                     self.nest.varies_along(part.value, axis) for part in load.indirect
                 )
-            if changes and legal and load.buffer not in self.nest.outputs:
-                found.setdefault(load, []).append(number)
-        return found
+            if changes_along_row and can_move and load.buffer not in self.nest.outputs:
+                stages_by_load.setdefault(load, []).append(number)
+        return stages_by_load
 
     @cached_property
-    def _found_row_loads(self) -> dict[tuple[int, bool], Mapping[Load, list[int]]]:
+    def _row_loads_cache(self) -> dict[tuple[int, bool], Mapping[Load, list[int]]]:
         return {}
 
     def shared_loads(self, width: int, *, cut: bool) -> list[Load]:

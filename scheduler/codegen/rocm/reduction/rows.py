@@ -101,7 +101,7 @@ class RowBody(ReductionBody):
     # -- elements in registers -------------------------------------------------------------------
 
     def _declare_kept(self) -> None:
-        if self.cut:
+        if self.is_cut:
             self.lines.add("constexpr int kEdges = kiln::most_edges<kVector, kLanes>;", ())
         arrays: dict[Load, str] = {}
         for number, load in enumerate((*self._kept, *self._later)):
@@ -109,7 +109,7 @@ class RowBody(ReductionBody):
             cpp = load.dtype.cpp
             pack = f"kiln::Pack<{cpp}, {self.vector}>" if self.vector > 1 else cpp
             self.lines.add(f"{pack} kept{number}[kSteps];", ())
-            if self.cut:
+            if self.is_cut:
                 self._edges[load] = f"edge{number}"
                 self.lines.add(f"{cpp} edge{number}[kEdges];", ())
         self.printer.keep_in_registers(arrays)
@@ -128,7 +128,7 @@ class RowBody(ReductionBody):
             self.printer.decode("rindex", self.nest.inner)
             for load in ahead:
                 self.printer.load_register_array(load, nodes[load])
-        if self.cut:
+        if self.is_cut:
             with self._each_kept_edge(""):
                 for load in ahead:
                     self.printer.load_register_array(load, nodes[load])
@@ -141,8 +141,8 @@ class RowBody(ReductionBody):
         end, active = ("rend", "active && ") if stores else ("rnumel", "")
         with self._each_kept_step(end, active):
             self.step(stage)
-        self.init_indices(stage, "cut.last" if self.cut else end)
-        if self.cut:
+        self.init_indices(stage, "cut.last" if self.is_cut else end)
+        if self.is_cut:
             with self._each_kept_edge(active):
                 self.printer.run(stage.loop, partial(self._sink, edge=True))
 
@@ -150,7 +150,7 @@ class RowBody(ReductionBody):
     def _each_kept_step(self, end: str, active: str) -> Iterator[None]:
         """Run the lines inside for each step ``k`` of a thread before ``end``; in rows that are
         cut, if the condition ``active`` holds."""
-        condition = f"{active}rindex < cut.last" if self.cut else f"rindex < {end}"
+        condition = f"{active}rindex < cut.last" if self.is_cut else f"rindex < {end}"
         self.lines.add("#pragma unroll", ())
         with self.lines.block("for (int k = 0; k < kSteps; ++k)"):
             self.lines.add(f"const index_t rindex = {self.first} + k * ({self.stride});", ())

@@ -93,10 +93,10 @@ class SplitBody(ReductionBody):
         first = (s for s in stage.reductions if s.name not in stage.points)
         statements = (*first, *stage.after)
         names = {statement.name: self.new_row() for statement in statements}
-        store_if = "active && lane == 0" + (" && part == 0" if self.split.split > 1 else "")
+        store_condition = "active && lane == 0" + (" && part == 0" if self.split.split > 1 else "")
 
         def sink(statement: Statement) -> None:
-            self.print_row(statement, names[statement.name], store_if if stores else "")
+            self.print_row(statement, names[statement.name], store_condition if stores else "")
 
         if not self.columns:
             for statement in statements:

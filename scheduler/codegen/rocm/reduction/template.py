@@ -22,7 +22,7 @@ from scheduler.codegen.rocm.reduction.configs import (
     reject,
 )
 from scheduler.codegen.rocm.reduction.default import default_config
-from scheduler.codegen.rocm.reduction.problem import FEWEST_CUTTING_LANES, ReductionProblem
+from scheduler.codegen.rocm.reduction.problem import MIN_CUTTING_LANES, ReductionProblem
 from scheduler.codegen.rocm.reduction.rows import LoopVersion, RowBody
 from scheduler.codegen.rocm.reduction.split import render_split
 from scheduler.codegen.single_launch import ceil_div
@@ -103,7 +103,7 @@ class ReductionTemplate(LoopTemplate):
             ]
         if not conditions:
             return choices
-        if lanes < FEWEST_CUTTING_LANES or packs.lead is None:
+        if lanes < MIN_CUTTING_LANES or packs.lead is None:
             return [*choices, ([], LoopVersion())]
         if may_fit and problem.shared_loads(vector, cut=True):
             choices.append(([fits], LoopVersion(vector, steps, cut=True)))

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.reduction.accumulators import combine, element
+from scheduler.codegen.rocm.reduction.accumulators import combine_operation, convert_element
 from scheduler.codegen.rocm.reduction.split_body import SplitBody
 from scheduler.ir.values import Accumulator
 
@@ -49,7 +49,7 @@ class _ScanBody:
         self._lines = parts.printer.lines
         self._values = parts.printer.values
         self._statement = statement
-        self._operation, self._cpp = combine(statement)
+        self._operation, self._cpp = combine_operation(statement)
         self._carry = carry
         self._packed = parts.vector > 1
         # The steps that the lanes of a row take side by side.
@@ -67,7 +67,7 @@ class _ScanBody:
                 lines.add(f"{carry} = {operation}()({carry}, {partial});", nodes)
             reduced = f"kiln::lanes_reduce<kLanes, kThreads>({carry}, {operation}(), scratch)"
             lines.add(f"{carry} = {reduced};", nodes)
-        end = "rlast" if self._parts.cut else "rstop"
+        end = "rlast" if self._parts.is_cut else "rstop"
         head = f"for (index_t base = rbegin; base < {end}; base += kAhead * {self._run})"
         with lines.block(head), self._values.scope(), self._values.mark_nodes(nodes):
             lines.add(f"{cpp} running[kAhead]{'[kVector]' if self._packed else ''};")
@@ -94,16 +94,16 @@ class _ScanBody:
         lines, inner = self._lines, self._printer.nest.inner
         lane = "lane * kVector" if self._packed else "lane"
         with self._each_run():
-            base = "base - shift" if self._parts.cut else "base"
+            base = "base - shift" if self._parts.is_cut else "base"
             lines.add(f"const index_t rindex = {base} + k * ({self._run}) + {lane};", ())
             inside = "rindex < rend"
-            if self._parts.cut:
+            if self._parts.is_cut:
                 inside = "rindex >= rbegin && rindex + kVector <= rend"
             with lines.block(f"if ({inside})"):
                 self._printer.decode("rindex", inner)
                 with self._values.scope():
                     yield
-            if not self._parts.cut:
+            if not self._parts.is_cut:
                 return
             with lines.block("else"):
                 lines.add("#pragma unroll", ())
@@ -123,7 +123,7 @@ class _ScanBody:
         self._lines.add(text)
 
     def _read(self, statement: Statement) -> None:
-        text = element(statement, self._values.value(statement.value))
+        text = convert_element(statement, self._values.value(statement.value))
         self._values.lines.add(f"{self._running} = {text};")
 
     def _combine(self) -> None:

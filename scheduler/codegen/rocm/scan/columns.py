@@ -12,7 +12,7 @@ from functools import partial
 
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.loop import LoopTemplate
-from scheduler.codegen.rocm.reduction.accumulators import combine, element
+from scheduler.codegen.rocm.reduction.accumulators import combine_operation, convert_element
 from scheduler.codegen.rocm.reduction.configs import Split
 from scheduler.codegen.rocm.reduction.functions import DeviceFunction
 from scheduler.codegen.rocm.reduction.split_body import (
@@ -72,7 +72,7 @@ def column_functions(
 
 
 def _scan_parts(statement: Statement, body: SplitBody) -> None:
-    operation, cpp = combine(statement)
+    operation, cpp = combine_operation(statement)
     lines, nodes = body.lines, statement.store.nodes
     count = min(_AT_ONCE, body.split.split)
     lines.add(f"{cpp} carry = {operation}::zero;", nodes)
@@ -91,7 +91,7 @@ def _scan_parts(statement: Statement, body: SplitBody) -> None:
 
 
 def _continue_scan(statement: Statement, body: SplitBody) -> None:
-    operation, cpp = combine(statement)
+    operation, cpp = combine_operation(statement)
     printer, lines, nodes = body.printer, body.lines, statement.store.nodes
     values, carry = printer.values, f"carry{body.column}"
     body.outer()
@@ -99,7 +99,7 @@ def _continue_scan(statement: Statement, body: SplitBody) -> None:
     body.each_column(f"{carry} = {body.partial(statement, 'part')};", statement)
 
     def add(statement: Statement) -> None:
-        text = element(statement, values.value(statement.value))
+        text = convert_element(statement, values.value(statement.value))
         values.lines.add(f"{carry} = {operation}()({carry}, {text});", nodes)
 
     lines.add("#pragma unroll 4", ())
