@@ -77,12 +77,12 @@ def _limit(value: Value, operation: Attention) -> Limit | None:
     """Return a condition's limit on the column; None if it does not have that form."""
     if not isinstance(value, Call) or value.op not in _COMPARISONS:
         return None
-    left, right = (as_index_expr(part) for part in value.args)
-    if left is None or right is None:
+    left_index, right_index = (as_index_expr(part) for part in value.args)
+    if left_index is None or right_index is None:
         return None
     sign, shift = _COMPARISONS[value.op]
     row, column = operation.row.var, operation.column.var
-    row_column_form = affine(sign * (left - right) + shift, {row, column})
+    row_column_form = affine(sign * (left_index - right_index) + shift, {row, column})
     if (
         row_column_form is None
         or abs(row_column_form.at(column)) != 1

@@ -41,12 +41,12 @@ class MetadataComment:
     def __call__(self, node: SchedulerNode, kernel: str) -> str:
         """Return the comment's lines, each ending with a newline, for ``node`` and its
         ``kernel``."""
-        parts = [self._nodes[self._order[name]] for name in node.nodes if name in self._order]
-        parts.sort(key=lambda part: self._order[part.name])
+        nodes = [self._nodes[self._order[name]] for name in node.nodes if name in self._order]
+        nodes.sort(key=lambda graph_node: self._order[graph_node.name])
         sources: dict[str, list[str]] = {}
-        for part in parts:
-            sources.setdefault(source_name(part), []).append(_short(part.name))
-        ops = dict.fromkeys(op_packet(part.target) for part in parts)
+        for graph_node in nodes:
+            sources.setdefault(source_name(graph_node), []).append(_short(graph_node.name))
+        ops = dict.fromkeys(op_packet(graph_node.target) for graph_node in nodes)
         lines = [
             f"kernel path: {source_path(kernel, self._source_file)}",
             f"Topologically Sorted Source Nodes: [{', '.join(map(_short, sources))}], "
@@ -62,7 +62,7 @@ class MetadataComment:
                 f" = PlaceHolder[target={_short(buffer.name)}]"
                 for buffer in map(self._buffers.__getitem__, node.reads)
             ),
-            *(f"  {self._call(part)}" for part in parts),
+            *(f"  {self._call(graph_node)}" for graph_node in nodes),
             f"  return {','.join(f'%{_short(name)}' for name in node.writes)}",
         ]
         return "".join(f"{self._mark} {escape_comment(line)}\n" for line in lines)
@@ -86,11 +86,11 @@ class MetadataComment:
         shape = f"{self._list(tensor.size)}{self._list(tensor.stride)}"
         return f'Tensor "{tensor.dtype.label}{shape}{self._device}"'
 
-    def _list(self, items: tuple[Expr, ...]) -> str:
-        text = self._lists.get(items)
-        if text is None:
-            text = self._lists[items] = f"[{', '.join(str(item) for item in items)}]"
-        return text
+    def _list(self, sizes: tuple[Expr, ...]) -> str:
+        list_text = self._lists.get(sizes)
+        if list_text is None:
+            list_text = self._lists[sizes] = f"[{', '.join(str(size) for size in sizes)}]"
+        return list_text
 
 
 def source_name(node: Node) -> str:

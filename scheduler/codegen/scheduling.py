@@ -169,7 +169,7 @@ class BaseScheduling(ABC):
             node_template, values = self.template(node), dict(config)
             if node_template.name != template:
                 return False
-            if any(values == dict(each) for each in node_template.configs()):
+            if any(values == dict(candidate) for candidate in node_template.configs()):
                 return node_template.reject(values) is None
             with suppress(UserError):  # no configuration is valid
                 return values == dict(node_template.default_config())
@@ -198,11 +198,11 @@ def _sort_configs(
     legal: list[Config] = []
     rejections: list[RejectedConfig] = []
     for config in template.configs():
-        rejected = template.reject(config)
-        if rejected is None:
+        rejection = template.reject(config)
+        if rejection is None:
             legal.append(config)
         else:
-            rejections.append(RejectedConfig(template.name, tuple(config.items()), rejected))
+            rejections.append(RejectedConfig(template.name, tuple(config.items()), rejection))
     return legal, tuple(rejections)
 
 
@@ -262,7 +262,7 @@ class CompetingSchedulings(BaseScheduling):
     def __init__(
         self,
         base: BaseScheduling,
-        others: Sequence[BaseScheduling],
+        competitors: Sequence[BaseScheduling],
         absent: Sequence[RejectedConfig] = (),
         *,
         any_language: bool = False,
@@ -271,87 +271,90 @@ class CompetingSchedulings(BaseScheduling):
         self.schedule, self.targets = base.schedule, base.targets
         self.source_file, self.comment_mark = base.source_file, base.comment_mark  # type: ignore[misc]
         self.comment = base.comment
-        self._all = (base, *others)
+        self._schedulings = (base, *competitors)
         self._absent = tuple(absent)
         self._any_language = any_language
-        self._order: dict[str, None] = {}
+        self._used_kernels: dict[str, None] = {}
 
     @property
     def base(self) -> BaseScheduling:
-        return self._all[0]
+        return self._schedulings[0]
 
     @property
     def members(self) -> tuple[BaseScheduling, ...]:
-        return self._all
+        return self._schedulings
 
     def templates(self) -> TemplateTable:
         return self.base.templates()
 
     @property
     def kernels(self) -> tuple[RenderedKernel, ...]:
-        defined = {kernel.name: kernel for each in self._all for kernel in each.kernels}
-        return tuple(defined[name] for name in self._order)
+        kernels = (kernel for scheduling in self._schedulings for kernel in scheduling.kernels)
+        defined = {kernel.name: kernel for kernel in kernels}
+        return tuple(defined[name] for name in self._used_kernels)
 
     def template(self, node: SchedulerNode) -> KernelTemplate:
         """Return the base's template."""
         return self.base.template(node)
 
     def serves(self, node: SchedulerNode) -> bool:
-        return any(each.serves(node) for each in self._all)
+        return any(scheduling.serves(node) for scheduling in self._schedulings)
 
     def owner(self, source_file: str) -> BaseScheduling:
-        for each in self._all:
-            if each.source_file == source_file:
-                return each
+        for scheduling in self._schedulings:
+            if scheduling.source_file == source_file:
+                return scheduling
         raise ValueError(f"no scheduling generates {source_file}")
 
     def candidates(self, node: SchedulerNode) -> Candidates:
         """Return the candidates, the base's first; a competitor without a template reports that."""
-        found = [self.base.candidates(node)]
-        for each in self._all[1:]:
-            missing = Candidates((), (_no_template(each, node),))
-            found.append(each.candidates(node) if each.serves(node) else missing)
+        candidates = [self.base.candidates(node)]
+        for competitor in self._schedulings[1:]:
+            absent = Candidates((), (_no_template(competitor, node),))
+            candidates.append(competitor.candidates(node) if competitor.serves(node) else absent)
         return Candidates(
-            tuple(caller for part in found for caller in part.callers),
-            (*(rejected for part in found for rejected in part.rejected), *self._absent),
+            tuple(caller for entry in candidates for caller in entry.callers),
+            (*(config for entry in candidates for config in entry.rejected), *self._absent),
         )
 
     def legality(self, node: SchedulerNode) -> Legality:
         """Return the legality over all schedulings."""
-        found = [self.base.legality(node)]
-        for each in self._all[1:]:
-            missing = Legality(0, (_no_template(each, node),))
-            found.append(each.legality(node) if each.serves(node) else missing)
-        rejected = (each for part in found for each in part.rejected)
-        return Legality(sum(part.legal for part in found), (*rejected, *self._absent))
+        legalities = [self.base.legality(node)]
+        for competitor in self._schedulings[1:]:
+            absent = Legality(0, (_no_template(competitor, node),))
+            legalities.append(competitor.legality(node) if competitor.serves(node) else absent)
+        rejected = (config for entry in legalities for config in entry.rejected)
+        return Legality(sum(entry.legal for entry in legalities), (*rejected, *self._absent))
 
     def default(self, node: SchedulerNode) -> TemplateCaller:
-        for each in self._all[1:] if self._any_language else ():
-            if each.serves(node) and each.is_preferred(node):
+        for competitor in self._schedulings[1:] if self._any_language else ():
+            if competitor.serves(node) and competitor.is_preferred(node):
                 with suppress(UserError):  # none of its configurations is valid
-                    return each.default(node)
+                    return competitor.default(node)
         return self.base.default(node)
 
     def generate(self, node: SchedulerNode, template: str, config: Config) -> TemplateCaller:
-        for each in self._all:
-            if each.serves(node) and each.template(node).name == template:
-                return each.generate(node, template, config)
+        for scheduling in self._schedulings:
+            if scheduling.serves(node) and scheduling.template(node).name == template:
+                return scheduling.generate(node, template, config)
         raise ValueError(f"{node.name} has no template {template}")
 
     def is_candidate(self, node: SchedulerNode, template: str, config: Config) -> bool:
         return any(
-            each.is_candidate(node, template, config) for each in self._all if each.serves(node)
+            scheduling.is_candidate(node, template, config)
+            for scheduling in self._schedulings
+            if scheduling.serves(node)
         )
 
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
-        self._order.setdefault(kernel.name)
+        self._used_kernels.setdefault(kernel.name)
         return self.owner(kernel.source_file).define_kernel(kernel)
 
     def codegen(
         self, node: SchedulerNode, caller: TemplateCaller
     ) -> tuple[RenderedKernel, KernelCall]:
         """Generate code with the scheduling that the candidate belongs to."""
-        self._order.setdefault(caller.kernel.name)
+        self._used_kernels.setdefault(caller.kernel.name)
         return self.owner(caller.kernel.source_file).codegen(node, caller)
 
 
@@ -397,27 +400,28 @@ def with_competitors(
     compiled for all.
     """
     references = [backend_of(target).competitors for target in targets]
-    shared = [name for name in references[0] if all(name in each for each in references[1:])]
-    others: list[BaseScheduling] = []
+    first, *others = references
+    shared_names = [name for name in first if all(name in names for names in others)]
+    competitors: list[BaseScheduling] = []
     absent: list[RejectedConfig] = []
-    for name in shared:
+    for name in shared_names:
         factory: type[BaseScheduling] = load_part(name)
         reason = next(filter(None, map(factory.obstacle, targets)), "")
         if reason:
             absent.append(RejectedConfig(factory.__name__, (), Rejected(Stage.RULE, reason)))
         else:
-            others.append(factory(base.schedule, tuple(targets)))
-    if not others and not absent:
+            competitors.append(factory(base.schedule, tuple(targets)))
+    if not competitors and not absent:
         return base
-    return CompetingSchedulings(base, others, absent, any_language=any_language)
+    return CompetingSchedulings(base, competitors, absent, any_language=any_language)
 
 
 def targets_sharing_source(target: Target) -> tuple[Target, ...]:
     """Return every target whose kernels have the same sources, in display order."""
     scheduling = backend_of(target).scheduling
     return tuple(
-        each
+        supported
         for backend in backends()
         if backend.scheduling == scheduling
-        for each in targets_of(backend)
+        for supported in targets_of(backend)
     )

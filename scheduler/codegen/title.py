@@ -23,21 +23,21 @@ def title(node: SchedulerNode, lowered: Lowered, bindings: Bindings | None = Non
     main = node.members[0]
     name = op_name(node, lowered)
     if isinstance(main, Contraction):
-        hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
-        sizes = _format_operands(node, main, hints | dict(bindings or {}))
+        example_sizes = {name: info.hint for name, info in lowered.graph.symbols.items()}
+        sizes = _format_operands(node, main, example_sizes | dict(bindings or {}))
         return f"{name}({sizes}) {_operand_type(node).label}"
-    at = bindings or {}
+    numbers = bindings or {}
     if isinstance(main, Attention):
-        rows = (numel(main.batch), main.row.size, main.depth.size)
-        kind = "causal " if main.causal else "masked " if main.mask is not None else ""
-        kind += "" if main.cap is None else "capped "
-        against = (main.column.size, main.value_depth.size)
-        sizes = f"{_format_sizes(rows, at)}, {_format_sizes(against, at)}"
-        return f"{name}({sizes}) {kind}{_operand_type(node).label}"
+        query_sizes = (numel(main.batch), main.row.size, main.depth.size)
+        qualifiers = "causal " if main.causal else "masked " if main.mask is not None else ""
+        qualifiers += "" if main.cap is None else "capped "
+        value_sizes = (main.column.size, main.value_depth.size)
+        sizes = f"{_format_sizes(query_sizes, numbers)}, {_format_sizes(value_sizes, numbers)}"
+        return f"{name}({sizes}) {qualifiers}{_operand_type(node).label}"
     nests = [member.nest for member in node.members]
     outer, inner = next((nest for nest in nests if nest[1]), nests[-1])
     loops = [numel(outer), *([numel(inner)] if inner else [])]
-    return f"{name}({_format_sizes(loops, at)}) {lowered.buffers[node.writes[0]].dtype.label}"
+    return f"{name}({_format_sizes(loops, numbers)}) {lowered.buffers[node.writes[0]].dtype.label}"
 
 
 def _format_sizes(sizes: Iterable[Expr], bindings: Bindings) -> str:

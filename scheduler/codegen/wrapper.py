@@ -55,23 +55,24 @@ class _Wrapper:
         self._buffers: Mapping[str, Mapping[str, Any]] = manifest["buffers"]
         self._symbols = size_names(manifest["graph"]["symbols"])
         self._storage: Mapping[str, str] = manifest.get("storage", {})
-        used = {*self._symbols.values(), *wrapper_loops.loop_variables(manifest.get("loops", ()))}
-        self._names = _variable_names(self._buffers, used)
-        self._pools = _variable_names(manifest.get("pools", {}), used, "pool")
+        loop_variables = wrapper_loops.loop_variables(manifest.get("loops", ()))
+        used_names = {*self._symbols.values(), *loop_variables}
+        self._names = _variable_names(self._buffers, used_names)
+        self._pools = _variable_names(manifest.get("pools", {}), used_names, "pool")
         self._program = WrapperProgram(manifest)
         self._missing = self._program.missing
         outputs, mutations = manifest["outputs"], manifest.get("mutations", ())
-        written = {each["output"] for each in mutations}
-        self._returned = [name for i, name in enumerate(outputs) if i not in written]
+        written_outputs = {mutation["output"] for mutation in mutations}
+        self._returned = [name for i, name in enumerate(outputs) if i not in written_outputs]
         self._constants = {
-            each.place: each.value
-            for each in (
+            constant.place: constant.value
+            for constant in (
                 constant_from_json(entry, "constant_outputs")
                 for entry in manifest.get("constant_outputs", ())
             )
         }
         #: Each input that the model writes, and the buffer of its new value.
-        self._written = [(each["input"], outputs[each["output"]]) for each in mutations]
+        self._written = [(mutation["input"], outputs[mutation["output"]]) for mutation in mutations]
 
     def render(self) -> str:
         symbols, kernels = self._manifest["graph"]["symbols"], self._manifest["kernels"]
@@ -89,17 +90,17 @@ class _Wrapper:
             name for name in self._buffers if self._kind(name) in _INPUT_KINDS and name in used
         ]
         inputs = [name for name in tensors if self._kind(name) == "input"]
-        shapes = {
+        input_shapes = {
             self._key(name): [parse_expr(size) for size in self._buffers[name]["size"]]
             for name in inputs
         }
         late = [name for name in self._symbols if is_unbacked(name)]
-        known = {n: variable for n, variable in self._symbols.items() if n not in late}
+        known = {size: variable for size, variable in self._symbols.items() if size not in late}
         # A kernel's library: one name for all targets if they agree.
         libraries = sorted(set(self._libraries.values()))
         by_target = f"{dict(sorted(self._libraries.items()))!r}[self.device.target]"
         outputs = {self._key(name) for name in self._returned}
-        results = [name for name, new in self._written if new not in self._missing]
+        rewritten_inputs = [name for name, new in self._written if new not in self._missing]
         template = load_template(Path(__file__).parent, "wrapper.py.jinja")
         return template.render(
             layout=bundle_paths,
@@ -114,8 +115,8 @@ class _Wrapper:
             guards=list(self._guards()),
             late_table=_symbol_table(symbols, late) if late else "",
             from_shapes=[
-                repr((s.size, s.input, len(shapes[s.input]), s.axis, s.factor, s.rest))
-                for s in size_sources(shapes, known)
+                repr((s.size, s.input, len(input_shapes[s.input]), s.axis, s.factor, s.rest))
+                for s in size_sources(input_shapes, known)
             ],
             seed=repr(SEED) if SEED in self._symbols else "",
             blocks=repr(BLOCKS) if BLOCKS in self._symbols else "",
@@ -133,7 +134,7 @@ class _Wrapper:
                     repr(self._key(name)),
                     repr(name if self._key(name) in outputs else self._key(name)),
                 )
-                for name in results
+                for name in rewritten_inputs
             ],
             missing=self._missing_lines(),
         )
@@ -171,13 +172,13 @@ class _Wrapper:
 
     def _body(self, tensors: Sequence[str]) -> Iterator[str]:
         for name in tensors:
-            about = self._describe_buffer(name)
+            buffer = self._describe_buffer(name)
             yield (
-                f"{self._names[name]} = run.given(inputs, {about['key']}, {about['dtype']}, "
-                f"{about['size']}, {about['stride']})"
+                f"{self._names[name]} = run.given(inputs, {buffer['key']}, {buffer['dtype']}, "
+                f"{buffer['size']}, {buffer['stride']})"
             )
-        written = [(name, new) for name, new in self._written if new not in self._missing]
-        for name, _ in written:
+        rewritten = [(name, new) for name, new in self._written if new not in self._missing]
+        for name, _ in rewritten:
             yield f"run.check_written(inputs, {self._key(name)!r})"
         # Exit at the start if no output can be computed; otherwise warn.
         outputs = self._manifest["outputs"]
@@ -187,7 +188,7 @@ class _Wrapper:
             yield "for line in MISSING.values():"
             yield "    warnings.warn(line, stacklevel=2)"
         yield from self._program_lines()
-        yield from self._result_lines(written)
+        yield from self._result_lines(rewritten)
 
     def _program_lines(self) -> Iterator[str]:
         """Yield the lines of all steps, each followed by what frees memory after it."""
@@ -196,7 +197,7 @@ class _Wrapper:
             pool = self._storage.get(name)
             return self._names[name] if pool is None else self._pools[pool]
 
-        last = self._program.last_uses(pointer_of)
+        last_uses = self._program.last_uses(pointer_of)
         allocated: set[str] = set()
         position = depth = 0
         while position < len(self._program.steps):
@@ -219,20 +220,20 @@ class _Wrapper:
                 lines = self._loop_begin(number, position, allocated)
             yield from ("    " * depth + line if line else line for line in list(lines))
             depth += kind is StepKind.BEGIN and self._program.steps[position].kind is StepKind.BEGIN
-            for pointer in last.get(position, ()):
+            for pointer in last_uses.get(position, ()):
                 yield f"run.device.free({pointer})"
             position += 1
 
     def _result_lines(self, written: Sequence[tuple[str, str]]) -> Iterator[str]:
         """Yield the lines that check assertions, write inputs and return the outputs."""
         yield "run.device.synchronize()"
-        assertions = (Assertion(**each) for each in self._manifest.get("assertions", ()))
-        for name, group in groupby(assertions, attrgetter("buffer")):
+        assertions = (Assertion(**assertion) for assertion in self._manifest.get("assertions", ()))
+        for name, buffer_assertions in groupby(assertions, attrgetter("buffer")):
             if name not in self._missing:
                 yield f"assertions = {self._result(name)}"
-                for each in group:
-                    yield f"if not assertions[{each.place}]:"
-                    yield f"    raise SystemExit({each.failure!r})"
+                for assertion in buffer_assertions:
+                    yield f"if not assertions[{assertion.place}]:"
+                    yield f"    raise SystemExit({assertion.failure!r})"
         all_results = self._map_returned(self._result, _python_constant)
         results = f"({', '.join(all_results)}{',' if all_results else ''})"
         if not written:
@@ -247,11 +248,11 @@ class _Wrapper:
         yield "return results"
 
     def _map_returned(
-        self, of_value: Callable[[str], _T], of_constant: Callable[[Constant], _T]
+        self, map_value: Callable[[str], _T], map_constant: Callable[[Constant], _T]
     ) -> list[_T]:
         """Map each value that the model returns, in order."""
-        values = [of_value(name) for name in self._returned]
-        return insert_constants(values, {p: of_constant(v) for p, v in self._constants.items()})
+        values = [map_value(name) for name in self._returned]
+        return insert_constants(values, {p: map_constant(v) for p, v in self._constants.items()})
 
     # -- operations without a kernel -------------------------------------------------------------
 
@@ -261,12 +262,12 @@ class _Wrapper:
 
         def store(name: str, value: str) -> Iterator[str]:
             yield from self._allocations([name], allocated)
-            about = self._describe_buffer(name)
-            shape = f"{about['dtype']}, {about['size']}, {about['stride']}"
+            buffer = self._describe_buffer(name)
+            shape = f"{buffer['dtype']}, {buffer['size']}, {buffer['stride']}"
             yield f"run.store({self._names[name]}, {value}, {shape})"
 
-        runs = wrapper_host.host_function(extern, self._buffers)
-        if not runs or any(name in self._missing for name in extern["outputs"]):
+        function = wrapper_host.host_function(extern, self._buffers)
+        if not function or any(name in self._missing for name in extern["outputs"]):
             yield f"# {escape_comment(self._missing_reason(extern))}"
             return
         yield f"# {escape_comment(shorten(extern['node']))}, on the host"
@@ -283,12 +284,12 @@ class _Wrapper:
     def _loop_begin(self, number: int, position: int, allocated: set[str]) -> Iterator[str]:
         """Allocate all memory that the loop needs, so that no step allocates it; then begin the
         loop."""
-        for kind, inner in self._program.steps[position : self._program.ends[position]]:
+        for kind, inner_number in self._program.steps[position : self._program.ends[position]]:
             if kind is StepKind.CALL:
-                call = self._program.calls[inner]
+                call = self._program.calls[inner_number]
                 yield from self._allocations(self._program.buffers_of(call), allocated)
             elif kind is StepKind.BEGIN:
-                names = wrapper_loops.owned_buffers(self._program.loops[inner])
+                names = wrapper_loops.owned_buffers(self._program.loops[inner_number])
                 yield from self._allocations(names, allocated)
         yield f"# {escape_comment(self._loop_title(number))}"
         yield from wrapper_loops.begin_lines(self._program.loops[number], number, self._loop_texts)
@@ -312,7 +313,7 @@ class _Wrapper:
     def _missing_lines(self) -> list[tuple[str, str]]:
         """Return the missing results: outputs, and new values of inputs."""
         results = [(self._key(name), name) for name in self._returned]
-        results += [(self._key(name), new) for name, new in self._written]
+        results += [(self._key(name), new_buffer) for name, new_buffer in self._written]
         lines = {
             key: f"output {shorten(key)} needs {self._missing_reason(self._missing[name])}"
             for key, name in results
@@ -330,20 +331,20 @@ class _Wrapper:
                 continue
             allocated.add(name)
             buffer = self._buffers[name]
-            about = (
+            layout = (
                 f"{buffer['dtype']} {self._tuple(buffer['size'])} {self._tuple(buffer['stride'])}"
             )
             pool = self._storage.get(name)
             if pool is None:
-                extent = f"elements({self._tuple(buffer['size'])}, {self._tuple(buffer['stride'])})"
-                amount = f"{extent} * np.dtype(NUMPY[{buffer['dtype']!r}]).itemsize"
-                yield f"{self._names[name]} = run.device.allocate({amount})  # {about}"
+                numel = f"elements({self._tuple(buffer['size'])}, {self._tuple(buffer['stride'])})"
+                byte_count = f"{numel} * np.dtype(NUMPY[{buffer['dtype']!r}]).itemsize"
+                yield f"{self._names[name]} = run.device.allocate({byte_count})  # {layout}"
                 continue
             if pool not in allocated:
                 allocated.add(pool)
-                amount = self._to_python(self._manifest["pools"][pool])
-                yield f"{self._pools[pool]} = run.device.allocate({amount})"
-            yield f"{self._names[name]} = {self._pools[pool]}  # {about}"
+                byte_count = self._to_python(self._manifest["pools"][pool])
+                yield f"{self._pools[pool]} = run.device.allocate({byte_count})"
+            yield f"{self._names[name]} = {self._pools[pool]}  # {layout}"
 
     def _call_lines(self, call: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
         if self._program.is_call_missing(call):
@@ -378,16 +379,15 @@ class _Wrapper:
         variables = {symbol(name): symbol(variable) for name, variable in self._symbols.items()}
         return print_expr(parse_expr(text).xreplace(variables))
 
-    def _tuple(self, items: Sequence[str]) -> str:
-        comma = "," if len(items) == 1 else ""
-        return f"({', '.join(self._to_python(item) for item in items)}{comma})"
+    def _tuple(self, texts: Sequence[str]) -> str:
+        comma = "," if len(texts) == 1 else ""
+        return f"({', '.join(self._to_python(text) for text in texts)}{comma})"
 
     def _result(self, name: str) -> str:
         if name in self._missing:
             return "None"
-        about = self._describe_buffer(name)
-        pointer = self._names[name]
-        return f"run.result({pointer}, {about['dtype']}, {about['size']}, {about['stride']})"
+        buffer, pointer = self._describe_buffer(name), self._names[name]
+        return f"run.result({pointer}, {buffer['dtype']}, {buffer['size']}, {buffer['stride']})"
 
 
 def _python_constant(value: Constant) -> str:
@@ -406,8 +406,8 @@ def _fallback_comment(call: Mapping[str, Any]) -> Iterator[str]:
     """Yield a comment if the default replaces a selected kernel that is no longer made."""
     not_made = call.get("choice", {}).get("not_made", "")
     if not_made:
-        gone = f"the selected kernel {escape_comment(shorten(not_made))}"
-        yield f"# the default: {gone} is not made by this version of the generator"
+        replaced = f"the selected kernel {escape_comment(shorten(not_made))}"
+        yield f"# the default: {replaced} is not made by this version of the generator"
 
 
 def _variable_names(names: Iterable[str], used: set[str], prefix: str = "") -> dict[str, str]:

@@ -71,11 +71,11 @@ def lines(
     """Yield the wrapper's lines for an extern that has a function; ``read`` gives the text of a
     buffer's array, ``variable`` that of a size, ``store`` the lines that write a value to a
     buffer."""
-    given = ", ".join(read(name) for name in extern["inputs"])
+    arguments = ", ".join(read(name) for name in extern["inputs"])
     yield "run.device.synchronize()"
-    yield f"made = {host_function(extern, buffers)}({given})"
+    yield f"made = {host_function(extern, buffers)}({arguments})"
     for size, text in sizes_of(extern, buffers):
         yield f"{variable(size)} = read_size({size!r}, {text})"
     results = [name for name in extern["outputs"] if not buffer_size_symbol(name)]
-    for place, name in enumerate(results):
-        yield from store(name, f"made[{place}]")
+    for position, name in enumerate(results):
+        yield from store(name, f"made[{position}]")

@@ -41,21 +41,21 @@ def _more_variable(number: int) -> str:
 def begin_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
     """Yield the lines before a loop up to the first lines of its body, which are indented."""
     name = texts.name
-    step, more = _step_variable(number), _more_variable(number)
+    step, has_step = _step_variable(number), _more_variable(number)
     for entry in loop["carried"]:
         yield f"{name(entry['after'])} = {name(entry['before'])}"
     if "steps" in loop:
         count = f"run.steps({shorten(loop['node'])!r}, {texts.expression(loop['steps'])})"
         yield f"for {step} in range({count}):"
     else:
-        yield f"{step}, {more} = 0, run.holds({name(loop['condition'])})"
-        yield f"while {more}:"
+        yield f"{step}, {has_step} = 0, run.holds({name(loop['condition'])})"
+        yield f"while {has_step}:"
     for entry in loop["carried"]:
         yield f"    {name(entry['inside'])} = {name(entry['before'])}"
     first = loop.get("first", 0)
-    for position, parts in ((f"({first} + {step})" if first else step, "reads"), (step, "makes")):
-        for entry in loop.get(parts, ()):
-            offset = f"{position} * {texts.step(entry['whole'])}"
+    for step_index, key in ((f"({first} + {step})" if first else step, "reads"), (step, "makes")):
+        for entry in loop.get(key, ()):
+            offset = f"{step_index} * {texts.step(entry['whole'])}"
             yield f"    {name(entry['slice'])} = at({name(entry['whole'])}, {offset})"
 
 
@@ -64,20 +64,20 @@ def end_lines(loop: Loop, number: int, texts: LoopTexts) -> Iterator[str]:
     name = texts.name
     if "steps" not in loop:
         yield f"{_step_variable(number)} += 1"
-        given = f"{shorten(loop['node'])!r}, {name(loop['again'])}, {_step_variable(number)}"
-        yield f"{_more_variable(number)} = run.goes_on({given})"
+        arguments = f"{shorten(loop['node'])!r}, {name(loop['again'])}, {_step_variable(number)}"
+        yield f"{_more_variable(number)} = run.goes_on({arguments})"
     for entry in loop["carried"]:
-        before, new = name(entry["before"]), name(entry["next"])
-        yield f"{before}, {new} = {new}, {before}"
-        yield f"{name(entry['after'])} = {before}"
+        pointer, next_pointer = name(entry["before"]), name(entry["next"])
+        yield f"{pointer}, {next_pointer} = {next_pointer}, {pointer}"
+        yield f"{name(entry['after'])} = {pointer}"
 
 
 def alias_buffers(loop: Loop) -> Iterator[str]:
     """Yield the buffers that are names for other buffers' memory."""
     for entry in loop["carried"]:
         yield from (entry["inside"], entry["after"])
-    for parts in ("reads", "makes"):
-        yield from (entry["slice"] for entry in loop.get(parts, ()))
+    for key in ("reads", "makes"):
+        yield from (entry["slice"] for entry in loop.get(key, ()))
 
 
 def owned_buffers(loop: Loop) -> list[str]:
@@ -100,13 +100,13 @@ def result_buffers(loop: Loop) -> list[str]:
 def reads_and_writes(loop: Loop, *, at_end: bool) -> tuple[list[str], list[str]]:
     """Return the buffers that a loop's begin or end reads, and those that it provides."""
     if not at_end:
-        read = [entry["before"] for entry in loop["carried"]]
-        read += [entry["whole"] for entry in loop.get("reads", ())]
-        read += [loop["condition"]] if "condition" in loop else []
-        inside = [entry["inside"] for entry in loop["carried"]]
-        return read, inside + [entry["slice"] for entry in loop.get("reads", ())]
-    read = [entry["next"] for entry in loop["carried"]]
-    read += [entry["inside"] for entry in loop["carried"]]  # missing if there is no first step
-    read += [entry["slice"] for entry in (*loop.get("reads", ()), *loop.get("makes", ()))]
-    read += [loop["again"]] if "again" in loop else []
-    return read, result_buffers(loop)
+        reads = [entry["before"] for entry in loop["carried"]]
+        reads += [entry["whole"] for entry in loop.get("reads", ())]
+        reads += [loop["condition"]] if "condition" in loop else []
+        carried = [entry["inside"] for entry in loop["carried"]]
+        return reads, carried + [entry["slice"] for entry in loop.get("reads", ())]
+    reads = [entry["next"] for entry in loop["carried"]]
+    reads += [entry["inside"] for entry in loop["carried"]]  # missing if there is no first step
+    reads += [entry["slice"] for entry in (*loop.get("reads", ()), *loop.get("makes", ()))]
+    reads += [loop["again"]] if "again" in loop else []
+    return reads, result_buffers(loop)

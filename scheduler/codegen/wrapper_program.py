@@ -57,7 +57,7 @@ class WrapperProgram:
         """Return buffers that are not filled, each with the extern that it depends on. For an
         extern of an old bundle, which does not list its outputs, all later buffers count."""
         missing: dict[str, Mapping[str, Any]] = {}
-        unknown: Mapping[str, Any] | None = None
+        unlisted_extern: Mapping[str, Any] | None = None
         for kind, number in self.steps:
             if kind is StepKind.EXTERN:
                 extern = self.externs[number]
@@ -66,41 +66,41 @@ class WrapperProgram:
                     missing.update((name, causes[0]) for name in extern["outputs"] if causes)
                     continue
                 missing.update(dict.fromkeys(extern.get("outputs", ()), extern))
-                unknown = unknown or (None if extern.get("outputs") else extern)
+                unlisted_extern = unlisted_extern or (None if extern.get("outputs") else extern)
                 continue
             if kind is StepKind.CALL:
                 call = self.calls[number]
-                written = self._written(call)
-                read = [name for name in self.buffers_of(call) if name not in written]
+                writes = self._written(call)
+                reads = [name for name in self.buffers_of(call) if name not in writes]
                 # The buffers of data-dependent sizes that it takes.
                 for value, arg in self.arguments(call):
                     if arg["type"] != "ptr":
-                        read += map(size_buffer_name, unbacked_sizes(parse_expr(value)))
+                        reads += map(size_buffer_name, unbacked_sizes(parse_expr(value)))
             else:
                 loop = self.loops[number]
-                read, written = wrapper_loops.reads_and_writes(loop, at_end=kind is StepKind.END)
-                read += map(size_buffer_name, unbacked_sizes(parse_expr(loop.get("steps", "0"))))
-            missing_reads = [name for name in read if name in missing]
-            cause = missing[missing_reads[0]] if missing_reads else unknown
+                reads, writes = wrapper_loops.reads_and_writes(loop, at_end=kind is StepKind.END)
+                reads += map(size_buffer_name, unbacked_sizes(parse_expr(loop.get("steps", "0"))))
+            missing_reads = [name for name in reads if name in missing]
+            cause = missing[missing_reads[0]] if missing_reads else unlisted_extern
             if cause is not None:
-                missing.update(dict.fromkeys(written, cause))
+                missing.update(dict.fromkeys(writes, cause))
         return missing
 
     def last_uses(self, pointer_of: Callable[[str], str]) -> dict[int, list[str]]:
         """Return the memory to free after each step of the order: intermediates after their last
         use, and never within a loop. ``pointer_of`` gives the variable of a buffer's memory."""
-        last: dict[str, int] = {}
-        kept = {name for loop in self.loops for name in wrapper_loops.owned_buffers(loop)}
-        kept |= self.aliases | set(self._outputs)
-        left_out: set[int] = set()
+        last_positions: dict[str, int] = {}
+        permanent = {name for loop in self.loops for name in wrapper_loops.owned_buffers(loop)}
+        permanent |= self.aliases | set(self._outputs)
+        skipped_positions: set[int] = set()
         outermost_end: dict[int, int] = {}  # of the loops around a step
         for begin, end in sorted(self.ends.items()):
             for position in range(begin, end + 1):
                 outermost_end.setdefault(position, end)
             if self.is_loop_missing(self.steps[begin].number):
-                left_out.update(range(begin, end + 1))
+                skipped_positions.update(range(begin, end + 1))
         for position, (kind, number) in enumerate(self.steps):
-            if position in left_out:
+            if position in skipped_positions:
                 continue
             names: Sequence[str] = ()
             if kind is StepKind.CALL:
@@ -111,11 +111,11 @@ class WrapperProgram:
             else:
                 names = wrapper_loops.condition_buffers(self.loops[number])
             for name in names:
-                if self._buffers[name]["kind"] == "intermediate" and name not in kept:
+                if self._buffers[name]["kind"] == "intermediate" and name not in permanent:
                     pointer = pointer_of(name)
-                    if kind is StepKind.CALL or pointer in last:
-                        last[pointer] = outermost_end.get(position, position)
+                    if kind is StepKind.CALL or pointer in last_positions:
+                        last_positions[pointer] = outermost_end.get(position, position)
         frees: dict[int, list[str]] = {}
-        for pointer, position in last.items():
+        for pointer, position in last_positions.items():
             frees.setdefault(position, []).append(pointer)
         return frees

@@ -143,8 +143,8 @@ class Parametrizer:
                 self._loaded_symbols.update(indirect.symbol for indirect in part.indirect)
                 index = (self.offset(part),)
                 indirect = tuple(
-                    replace(each, size=self.expression(each.size), value=self.value(each.value))
-                    for each in part.indirect
+                    replace(read, size=self.expression(read.size), value=self.value(read.value))
+                    for read in part.indirect
                 )
                 return replace(part, index=index, indirect=indirect)
             if isinstance(part, IndexValue):

@@ -67,8 +67,8 @@ class CuteDSLTemplateKernel(KernelInterface):
         )
 
 
-def _lines(items: Iterable[str]) -> str:
-    return "".join(f"\n    {item}," for item in items) + "\n"
+def _lines(entries: Iterable[str]) -> str:
+    return "".join(f"\n    {entry}," for entry in entries) + "\n"
 
 
 def _text(text: str) -> str:

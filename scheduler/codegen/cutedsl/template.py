@@ -134,7 +134,7 @@ class LaunchTemplate(SingleLaunchTemplate[CuteDSLTemplateKernel], CuteDSLTemplat
         """Return source and interface of kernels, each with its name, number of blocks, threads of
         a block, and bytes of shared memory. The source is that of the template's name; ``context``
         holds its variables."""
-        kernel, one = self.kernel, as_expr(1)
+        kernel, single_block = self.kernel, as_expr(1)
 
         def constants() -> str:
             return kernel.constants(self.interface.points, workspace_bytes, self.symbol_renames)
@@ -152,14 +152,14 @@ class LaunchTemplate(SingleLaunchTemplate[CuteDSLTemplateKernel], CuteDSLTemplat
         # in the number of the launch.
         numbered_launches = tuple(
             Launch(
-                f"{PLACEHOLDER}_{name}_{number}",
-                (self.rename_symbols(blocks), one, one),
+                f"{PLACEHOLDER}_{name}_{launch_number}",
+                (self.rename_symbols(blocks), single_block, single_block),
                 (threads, 1, 1),
                 shared_bytes,
                 (),
                 dynamic_lds=shared_bytes > 0,
             )
-            for number, (name, blocks, threads, shared_bytes) in enumerate(launches)
+            for launch_number, (name, blocks, threads, shared_bytes) in enumerate(launches)
         )
         values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
         workspace = self.rename_symbols(workspace_bytes)

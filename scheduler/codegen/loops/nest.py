@@ -139,7 +139,7 @@ class LoopNest:
             add((store.buffer, store.index), masked=False, written=True)
         return accesses
 
-    def _parts(self) -> Iterator[Value]:
+    def _values(self) -> Iterator[Value]:
         """Yield every part of the statements' trees."""
         for statement in self.statements:
             for value in (statement.value, statement.store.value):
@@ -201,7 +201,7 @@ class LoopNest:
     def _pinned_variables(self) -> set[sympy.Symbol]:
         """Return variables whose own value is used: their axes cannot merge."""
         pinned: set[sympy.Symbol] = set()
-        for part in self._parts():
+        for part in self._values():
             if isinstance(part, IndexValue):
                 pinned |= part.expr.free_symbols
         return pinned.union(*(access.offset.nonlinear for access in self.accesses))
@@ -249,7 +249,7 @@ class LoopNest:
         for name in (*self.inputs, *self.outputs):
             for size in self._buffers[name].size:
                 symbols |= size.free_symbols
-        for part in self._parts():
+        for part in self._values():
             if isinstance(part, IndexValue):
                 symbols |= part.expr.free_symbols
             elif isinstance(part, Load):
@@ -262,7 +262,7 @@ class LoopNest:
         negative."""
         divisors = [axis.size for axis in (self.inner or self.outer)[1:]]
         exprs = [access.offset.rest for access in self.accesses]
-        exprs += [division.expr for division in self._parts() if isinstance(division, IndexValue)]
+        exprs += [part.expr for part in self._values() if isinstance(part, IndexValue)]
         for expr in exprs:
             for division in expr.atoms(FloorDiv, Mod):
                 if all(is_nonnegative(arg, self.ranges) for arg in division.args):

@@ -22,7 +22,7 @@ from scheduler.ir.values import Const, Load, Masked
 from scheduler.targets import Target
 
 _THREADS = (256, 128, 512, 64)
-_BEGIN = "KERNEL_NAME_begin"
+_BEGIN_FUNCTION = "KERNEL_NAME_begin"
 
 
 class ScatterTemplate(LaunchTemplate):
@@ -42,14 +42,14 @@ class ScatterTemplate(LaunchTemplate):
         if not isinstance(member, Scatter):
             raise ValueError(f"{node.name} has members that are not scatters")
         self.operation = member
-        begin = Pointwise(member.name, member.axes, member.store, member.nodes)
-        self.begin = LoopNest([begin], lowered.buffers, self.ranges)
+        initial = Pointwise(member.name, member.axes, member.store, member.nodes)
+        self.begin = LoopNest([initial], lowered.buffers, self.ranges)
         # In the sources' own order, which is their memory order; the update of a destination is
         # modelled as a read and a write of it.
-        change = Masked(member.condition, member.value, member.target)
-        store = Store(member.store.buffer, member.index, change, member.nodes)
-        sources = Pointwise(member.name, member.sources, store, member.nodes)
-        self.sources = LoopNest([sources], lowered.buffers, self.ranges, arrange=False)
+        update = Masked(member.condition, member.value, member.target)
+        store = Store(member.store.buffer, member.index, update, member.nodes)
+        source_update = Pointwise(member.name, member.sources, store, member.nodes)
+        self.sources = LoopNest([source_update], lowered.buffers, self.ranges, arrange=False)
 
     @cached_property
     def interface(self) -> InterfaceSpec:
@@ -74,10 +74,10 @@ class ScatterTemplate(LaunchTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         threads = int(config["threads"])
-        begin = self.nest_printer(self.begin)
-        begin.decode("xindex", self.begin.outer)
-        begin.run(self.begin.statements, begin.store)
-        sources = self._print_sources()
+        begin_printer = self.nest_printer(self.begin)
+        begin_printer.decode("xindex", self.begin.outer)
+        begin_printer.run(self.begin.statements, begin_printer.store)
+        source_printer = self._print_sources()
         blocks = ceil_div(self.begin.outer_numel, threads)
         source_blocks = ceil_div(self.sources.outer_numel, threads)
         text = kernel_template(self.name).render(
@@ -86,15 +86,15 @@ class ScatterTemplate(LaunchTemplate):
             threads=threads,
             parameters=self.parameters,
             host=self.host(blocks),
-            numel=begin.index(self.begin.outer_numel),
-            begin=begin.lines,
-            source_numel=sources.index(self.sources.outer_numel),
-            body=sources.lines,
+            numel=begin_printer.index(self.begin.outer_numel),
+            begin=begin_printer.lines,
+            source_numel=source_printer.index(self.sources.outer_numel),
+            body=source_printer.lines,
             sources=self.host(self.sources.outer_numel).grid,
             source_grid=self.host(source_blocks).grid,
         )
         launches = (
-            self.make_launch(_BEGIN, blocks, threads),
+            self.make_launch(_BEGIN_FUNCTION, blocks, threads),
             self.make_launch(KERNEL_FUNCTION, source_blocks, threads),
         )
         return self.finish_render(text, launches)
@@ -104,17 +104,17 @@ class ScatterTemplate(LaunchTemplate):
         printer = self.nest_printer(self.sources)
         printer.decode("xindex", self.sources.outer)
         (statement,) = self.sources.statements
-        change = statement.value
-        assert isinstance(change, Masked) and isinstance(change.other, Load)
-        values, target = printer.values, change.other
+        update = statement.value
+        assert isinstance(update, Masked) and isinstance(update.other, Load)
+        values, target = printer.values, update.other
         cpp, pointer = target.dtype.cpp, values.pointer(target.buffer)
-        always = isinstance(change.condition, Const) and change.condition.value
-        with values.mark_nodes(statement.store.nodes), ExitStack() as blocks:
-            if not always:
-                condition = values.value(change.condition)
-                blocks.enter_context(printer.lines.block(f"if ({condition})"))
-                blocks.enter_context(values.scope())
-            place, value = values.offset(target), values.value(change.value)
+        is_unconditional = isinstance(update.condition, Const) and update.condition.value
+        with values.mark_nodes(statement.store.nodes), ExitStack() as open_blocks:
+            if not is_unconditional:
+                condition = values.value(update.condition)
+                open_blocks.enter_context(printer.lines.block(f"if ({condition})"))
+                open_blocks.enter_context(values.scope())
+            offset, value = values.offset(target), values.value(update.value)
             operation = f"{OPERATIONS[self.operation.kind]}<{cpp}>()"
-            printer.lines.add(f"kiln::combine<{cpp}>({pointer} + {place}, {value}, {operation});")
+            printer.lines.add(f"kiln::combine<{cpp}>({pointer} + {offset}, {value}, {operation});")
         return printer

@@ -30,11 +30,11 @@ from scheduler.ir.values import Accumulator, walk
 from scheduler.targets import Target
 
 _LANES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-_ITEMS = (4, 8, 16)
-_BLOCK = 256
-_LDS_BYTES = 48 * 1024  # available to a block on every target without a request for more
-_MOST_NARROW = 1 << 30  # elements of a row; 32 bits can count twice as many
-_MOST_BLOCKS = 512  # that have a workspace
+_ITEM_COUNTS = (4, 8, 16)
+_BLOCK_THREADS = 256
+_MAX_LDS_BYTES = 48 * 1024  # available to a block on every target without a request for more
+_MAX_32_BIT_STEPS = 1 << 30  # elements of a row; 32 bits can count twice as many
+_MAX_BLOCKS = 512  # that have a workspace
 
 
 class SortTemplate(LaunchTemplate):
@@ -66,36 +66,36 @@ class SortTemplate(LaunchTemplate):
             tuple(sorted(symbols)),
             nest.outer_numel,
             # Merged runs extend up to a power of two beyond the row.
-            nest.needs_64_bits() or self._most_steps > _MOST_NARROW,
+            nest.needs_64_bits() or self._max_steps > _MAX_32_BIT_STEPS,
         )
 
     # -- configurations --------------------------------------------------------------------------
 
     def configs(self) -> Sequence[Config]:
-        return [{"lanes": lanes, "items": items} for items in _ITEMS for lanes in _LANES]
+        return [{"lanes": lanes, "items": items} for items in _ITEM_COUNTS for lanes in _LANES]
 
     def reject(self, config: Config) -> Rejected | None:
         lanes, items = int(config["lanes"]), int(config["items"])
         steps = self.nest.inner_numel
-        bytes_ = max(lanes, _BLOCK) * items * self._element_bytes
-        if bytes_ > _LDS_BYTES:
+        lds_bytes = max(lanes, _BLOCK_THREADS) * items * self._element_bytes
+        if lds_bytes > _MAX_LDS_BYTES:
             shared = self.targets[0].words.shared
-            return illegal(f"{bytes_} bytes of {shared} exceed the limit of {_LDS_BYTES}")
+            return illegal(f"{lds_bytes} bytes of {shared} exceed the limit of {_MAX_LDS_BYTES}")
         if steps.is_Integer and lanes > 1 and lanes // 2 * items >= int(steps):
             return illegal(f"{lanes} lanes of {items} for {steps} elements: half would be idle")
-        if lanes < _BLOCK and self._most_steps > lanes * items:
+        if lanes < _BLOCK_THREADS and self._max_steps > lanes * items:
             return illegal(f"rows of more than {lanes * items} elements need a whole block")
         return None
 
     def default_config(self) -> Config:
         valid = [config for config in self.configs() if self.reject(config) is None]
-        usual = [config for config in valid if config["items"] == 8] or valid
+        preferred = [config for config in valid if config["items"] == 8] or valid
         # The fewest threads that hold a row; if none do, the maximum of a block.
-        fitting = [c for c in usual if int(c["lanes"]) * int(c["items"]) >= self._most_steps]
-        return fitting[0] if fitting else usual[-1]
+        fitting = [c for c in preferred if int(c["lanes"]) * int(c["items"]) >= self._max_steps]
+        return fitting[0] if fitting else preferred[-1]
 
     @cached_property
-    def _most_steps(self) -> float:
+    def _max_steps(self) -> float:
         return float(bounds(self.nest.inner_numel, self.ranges)[1])
 
     @property
@@ -107,21 +107,21 @@ class SortTemplate(LaunchTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         lanes, items = int(config["lanes"]), int(config["items"])
-        threads, rows = max(lanes, _BLOCK), self.nest.outer_numel
-        tile, limit = lanes * items, self.operation.place.size
-        mode, depth = "rows", 2
-        if self._most_steps > tile:
-            few = limit.is_Integer and 0 < int(limit) <= tile // 2
-            mode, depth = ("best", 3) if few else ("merge", 4)
+        threads, rows = max(lanes, _BLOCK_THREADS), self.nest.outer_numel
+        tile_items, output_steps = lanes * items, self.operation.place.size
+        mode, read_indent = "rows", 2
+        if self._max_steps > tile_items:
+            keeps_few = output_steps.is_Integer and 0 < int(output_steps) <= tile_items // 2
+            mode, read_indent = ("best", 3) if keeps_few else ("merge", 4)
         blocks = ceil_div(rows, threads // lanes) if mode == "rows" else rows
         workspace = None
         if mode == "merge":
-            blocks = sympy.Min(rows, as_expr(_MOST_BLOCKS))
+            blocks = sympy.Min(rows, as_expr(_MAX_BLOCKS))
             elements = ceil_div(self.nest.inner_numel, 8) * 8
             workspace = blocks * elements * (2 * self._element_bytes)
-        outer = self.nest_printer(self.nest, indent=2 if mode == "merge" else 1)
-        outer.decode("xindex", self.nest.outer)
-        index = outer.index
+        row_printer = self.nest_printer(self.nest, indent=2 if mode == "merge" else 1)
+        row_printer.decode("xindex", self.nest.outer)
+        index = row_printer.index
         return self.render_kernel(
             blocks,
             threads,
@@ -136,9 +136,9 @@ class SortTemplate(LaunchTemplate):
             descending=self.operation.descending,
             xnumel=index(rows),
             rnumel=index(self.nest.inner_numel),
-            limit=index(limit),
-            outer=outer.lines,
-            read=self._print_read(depth),
+            limit=index(output_steps),
+            outer=row_printer.lines,
+            read=self._print_read(read_indent),
             write=self._print_write(3 if mode == "merge" else 2),
         )
 
@@ -168,7 +168,7 @@ class SortTemplate(LaunchTemplate):
 def _as_scans(operation: Sort) -> list[Scan]:
     """Return each store as a loop over the row that reads the key and stores at the same step: the
     information that a nest needs about loops and accesses."""
-    along = {operation.place.var: operation.axis.var}
+    row_index = {operation.place.var: operation.axis.var}
     return [
         Scan(
             f"{operation.name}_{number}",
@@ -177,7 +177,7 @@ def _as_scans(operation: Sort) -> list[Scan]:
             ReductionKind.MAX,
             operation.key,
             operation.key.dtype.compute_dtype,
-            replace(store, index=tuple(substitute_expr(i, along) for i in store.index)),
+            replace(store, index=tuple(substitute_expr(i, row_index) for i in store.index)),
             operation.nodes,
         )
         for number, store in enumerate(operation.stores)

@@ -56,7 +56,7 @@ def test_a_descriptor_loads_what_a_convolution_reads(
         )
         lower, upper = -side.padding, side.padding_after - side.reach
         assert list(np.arange(lower, size + upper, side.stride)) == list(expected)
-        assert list(np.arange(side.places) * side.dilation) == list(
+        assert list(np.arange(side.window_size) * side.dilation) == list(
             np.arange(count) * options["dilation"] if count > 1 else [0]
         )
     assert found.channels == _CHANNELS

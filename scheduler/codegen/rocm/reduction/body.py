@@ -133,8 +133,8 @@ class ReductionBody:
         self.printer.lines = self.printer.values.lines = step_lines
         self.step(stage)
         self.lines = self.printer.lines = self.printer.values.lines = outer_lines
-        stores = any(statement.kind is None for statement in stage.loop)
-        if not is_grouped and not stores and len(step_lines) <= _MAX_UNROLLED_LINES:
+        has_stores = any(statement.kind is None for statement in stage.loop)
+        if not is_grouped and not has_stores and len(step_lines) <= _MAX_UNROLLED_LINES:
             in_flight = _STREAMED_IN_FLIGHT if self.printer.streamed_pointers else _IN_FLIGHT
             has_packs = self.vector > 1 or self.columns > 1
             self.lines.add(f"#pragma unroll {in_flight if has_packs else _SINGLE_IN_FLIGHT}", ())

@@ -70,15 +70,16 @@ def _default_lanes(problem: ReductionProblem, vector: int) -> int:
     rows, steps = max(problem.rows, 1), max(problem.steps, 1)
     if rows >= 4 * THREADS and (steps <= _MAX_SHORT_STEPS or not problem.along_rows):
         return 1  # neighbouring threads take neighbouring rows, and nothing is combined
-    packs = 1  # per thread; with few rows more threads each, so that the device is full
+    packs_per_thread = 1  # with few rows more threads each, so that the device is full
     if rows * steps >= 1 << 16:
         # Twice as many if packs are streamed and threads hold a value with its index, which takes
         # longer to combine (measured on an H200).
-        has_index_search = any(finds_index(s.kind) for s in problem.nest.statements)
-        packs = 8 if has_index_search and problem.streamed_buffers(kept=False) else 4
-    useful_lanes = steps / (vector * packs)
+        streams = bool(problem.streamed_buffers(keeps_shared=False))
+        searches = any(finds_index(s.kind) for s in problem.nest.statements)
+        packs_per_thread = 8 if searches and streams else 4
+    useful_lanes = steps / (vector * packs_per_thread)
     lanes = next((lanes for lanes in LANES if lanes >= useful_lanes), LANES[-1])
-    if lanes > _MAX_WAITING_LANES and packs == 1 and problem.is_amd:
+    if lanes > _MAX_WAITING_LANES and packs_per_thread == 1 and problem.is_amd:
         return _MAX_WAITING_LANES
     return lanes
 

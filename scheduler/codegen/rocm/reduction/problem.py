@@ -189,25 +189,25 @@ class ReductionProblem(RowProblem):
             if len(stages) == 1 and stages[0] > 0 and load.buffer in self.nest.inputs
         }
 
-    def streamed_buffers(self, *, kept: bool) -> frozenset[str]:
+    def streamed_buffers(self, *, keeps_shared: bool) -> frozenset[str]:
         """Return buffers of NVIDIA's kernels whose elements are each read only once: such reads
-        should not evict cached data that others need. ``kept``: elements that several loops read
-        stay in registers. A kernel that stores elements as well gains nothing (measured on an
-        H200), so it has none."""
+        should not evict cached data that others need. ``keeps_shared``: elements that several
+        loops read stay in registers. A kernel that stores elements as well gains nothing (measured
+        on an H200), so it has none."""
         if not all(isinstance(hip_hardware(t), NvidiaHardware) for t in self.targets):
             return frozenset()
         if any(s.kind is None and s.inner for s in self.nest.statements):
             return frozenset()
-        axes = [axis for axis in (*self.nest.outer, *self.nest.inner) if axis.size != 1]
+        loop_axes = [axis for axis in (*self.nest.outer, *self.nest.inner) if axis.size != 1]
         readers: dict[str, list[Load]] = {}
         for _, load in self._loop_loads:
             readers.setdefault(load.buffer, []).append(load)
 
         def is_read_once(buffer: str, reads: list[Load]) -> bool:
-            if len({*reads}) > 1 or (len(reads) > 1 and not kept) or reads[0].indirect:
+            if len({*reads}) > 1 or (len(reads) > 1 and not keeps_shared) or reads[0].indirect:
                 return False
             offset = self.nest.access(buffer, reads[0].index).offset
-            return all(offset.step(axis.var) not in (None, 0) for axis in axes)
+            return all(offset.step(axis.var) not in (None, 0) for axis in loop_axes)
 
         inputs = ((name, reads) for name, reads in readers.items() if name in self.nest.inputs)
         return frozenset(name for name, reads in inputs if is_read_once(name, reads))
@@ -216,7 +216,7 @@ class ReductionProblem(RowProblem):
     def split_streams(self) -> frozenset[str]:
         """Return these buffers for rows that blocks share: a second loop reads everything again,
         unless both were fused."""
-        return self.streamed_buffers(kept=True) if self.split_loops == 1 else frozenset()
+        return self.streamed_buffers(keeps_shared=True) if self.split_loops == 1 else frozenset()
 
     @property
     def is_amd(self) -> bool:

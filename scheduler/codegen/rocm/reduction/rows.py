@@ -18,7 +18,7 @@ from scheduler.codegen.rocm.reduction.stages import Stage
 from scheduler.ir.values import Load, loads
 
 # Registers of a thread for prefetched elements.
-_REGISTER_BYTES = 192
+_MAX_REGISTER_BYTES = 192
 
 
 @dataclass(frozen=True)
@@ -53,43 +53,48 @@ class RowBody(ReductionBody):
         super().__init__(printer, version.vector)
         self._problem = problem
         self._stages = version.stages(problem)
-        looping = sum(bool(stage.loop) for stage in self._stages)
-        streamed = problem.streamed_buffers(kept=version.steps > 0 or looping == 1)
+        loop_count = sum(bool(stage.loop) for stage in self._stages)
+        keeps_shared = version.steps > 0 or loop_count == 1
+        streamed = problem.streamed_buffers(keeps_shared=keeps_shared)
         printer.streamed_pointers = {printer.values.pointer(name) for name in streamed}
-        width, cut = version.vector, version.cut
-        self._kept = problem.shared_loads(width, cut=cut) if version.steps else []
+        vector, cut = version.vector, version.cut
+        self._shared_loads = problem.shared_loads(vector, cut=cut) if version.steps else []
         # Elements that only a later loop reads (weights of a norm), as far as registers allow:
         # their reads are in flight while the sums before that loop are combined.
-        self._later: dict[Load, int] = {}
+        self._later_loads: dict[Load, int] = {}
         if version.steps:
-            elements = width * version.steps
-            free = _REGISTER_BYTES - sum(elements * load.dtype.itemsize for load in self._kept)
-            for load, number in problem.later_loads(width, cut=cut).items():
-                free -= elements * load.dtype.itemsize
-                if free >= 0 and not load.indirect:
-                    self._later[load] = number
+            elements = vector * version.steps
+            shared_bytes = sum(elements * load.dtype.itemsize for load in self._shared_loads)
+            free_bytes = _MAX_REGISTER_BYTES - shared_bytes
+            for load, stage_number in problem.later_loads(vector, cut=cut).items():
+                free_bytes -= elements * load.dtype.itemsize
+                if free_bytes >= 0 and not load.indirect:
+                    self._later_loads[load] = stage_number
         self._edges: dict[Load, str] = {}
         self._has_scratch = has_scratch
-        self._exchanges = 0
+        self._exchange_count = 0
 
     def print(self) -> None:
         """Print all statements."""
-        self.define_outer("0", "rnumel" if self._kept else "rend")
-        if self._kept:
-            self._declare_kept()
-            self._prefetch([load for load in self._kept if not load.indirect])
-        for number, stage in enumerate(self._stages):
+        self.define_outer("0", "rnumel" if self._shared_loads else "rend")
+        if self._shared_loads:
+            self._declare_registers()
+            self._prefetch([load for load in self._shared_loads if not load.indirect])
+        for stage_number, stage in enumerate(self._stages):
             self.declare(stage)
             if stage.loop:
                 self.loop(stage)
-            self._prefetch([load for load, at in self._later.items() if at == number + 1])
+            next_stage = stage_number + 1
+            self._prefetch(
+                [load for load, first in self._later_loads.items() if first == next_stage]
+            )
             for statement in stage.reductions:
                 name, (operation, _) = self.accumulators[statement.name], self.combine_op(statement)
                 # One of two halves in turn: the barrier of one exchange comes after the reads of
                 # the previous one.
-                second = self._has_scratch and self._exchanges % 2 == 1
-                scratch = "scratch + sizeof(scratch) / 2" if second else "scratch"
-                self._exchanges += 1
+                is_second_half = self._has_scratch and self._exchange_count % 2 == 1
+                scratch = "scratch + sizeof(scratch) / 2" if is_second_half else "scratch"
+                self._exchange_count += 1
                 operands = f"{name}, {operation}(), {scratch}"
                 text = f"{name} = kiln::lanes_exchange<kLanes, kThreads>({operands});"
                 self.lines.add(text, statement.store.nodes)
@@ -100,11 +105,11 @@ class RowBody(ReductionBody):
 
     # -- elements in registers -------------------------------------------------------------------
 
-    def _declare_kept(self) -> None:
+    def _declare_registers(self) -> None:
         if self.is_cut:
             self.lines.add("constexpr int kEdges = kiln::most_edges<kVector, kLanes>;", ())
         arrays: dict[Load, str] = {}
-        for number, load in enumerate((*self._kept, *self._later)):
+        for number, load in enumerate((*self._shared_loads, *self._later_loads)):
             arrays[load] = f"kept{number}"
             cpp = load.dtype.cpp
             pack = f"kiln::Pack<{cpp}, {self.vector}>" if self.vector > 1 else cpp
@@ -114,40 +119,40 @@ class RowBody(ReductionBody):
                 self.lines.add(f"{cpp} edge{number}[kEdges];", ())
         self.printer.keep_in_registers(arrays)
 
-    def _prefetch(self, ahead: Sequence[Load]) -> None:
+    def _prefetch(self, early_loads: Sequence[Load]) -> None:
         """Issue all reads before anything waits for one; a read through an index from memory is
         done where it is first needed."""
-        if not ahead:
+        if not early_loads:
             return
-        readers = [s for stage in self._problem.stages for s in stage.loop]
+        loop_statements = [s for stage in self._problem.stages for s in stage.loop]
         nodes = {
-            load: next(s.store.nodes for s in readers if load in set(loads(s.value)))
-            for load in ahead
+            load: next(s.store.nodes for s in loop_statements if load in set(loads(s.value)))
+            for load in early_loads
         }
-        with self._each_kept_step("rnumel", ""), self.printer.values.scope():
+        with self._each_register_step("rnumel", ""), self.printer.values.scope():
             self.printer.decode("rindex", self.nest.inner)
-            for load in ahead:
+            for load in early_loads:
                 self.printer.load_register_array(load, nodes[load])
         if self.is_cut:
-            with self._each_kept_edge(""):
-                for load in ahead:
+            with self._each_register_edge(""):
+                for load in early_loads:
                     self.printer.load_register_array(load, nodes[load])
 
     def loop(self, stage: Stage) -> None:
-        if not self._kept:
+        if not self._shared_loads:
             super().loop(stage)
             return
-        stores = any(statement.kind is None for statement in stage.loop)
-        end, active = ("rend", "active && ") if stores else ("rnumel", "")
-        with self._each_kept_step(end, active):
+        has_stores = any(statement.kind is None for statement in stage.loop)
+        end, active = ("rend", "active && ") if has_stores else ("rnumel", "")
+        with self._each_register_step(end, active):
             self.step(stage)
         self.init_indices(stage, "cut.last" if self.is_cut else end)
         if self.is_cut:
-            with self._each_kept_edge(active):
+            with self._each_register_edge(active):
                 self.printer.run(stage.loop, partial(self._sink, edge=True))
 
     @contextmanager
-    def _each_kept_step(self, end: str, active: str) -> Iterator[None]:
+    def _each_register_step(self, end: str, active: str) -> Iterator[None]:
         """Run the lines inside for each step ``k`` of a thread before ``end``; in rows that are
         cut, if the condition ``active`` holds."""
         condition = f"{active}rindex < cut.last" if self.is_cut else f"rindex < {end}"
@@ -158,7 +163,7 @@ class RowBody(ReductionBody):
                 yield
 
     @contextmanager
-    def _each_kept_edge(self, active: str) -> Iterator[None]:
+    def _each_register_edge(self, active: str) -> Iterator[None]:
         """Run the lines inside at each step of a thread that is in no pack."""
         self.lines.add("#pragma unroll", ())
         with (

@@ -25,8 +25,8 @@ from scheduler.codegen.rocm.reduction.stages import Stage
 from scheduler.codegen.single_launch import ceil_div
 from scheduler.codegen.template import RenderedTemplate
 
-_GATHERING_LANES, _MOST_GATHERING = 16, 64
-_GATHERED = 8  # parts of a row that a thread combines
+_GATHERING_LANES, _MAX_GATHERING_LANES = 16, 64
+_PARTS_PER_LANE = 8  # that a thread combines
 
 
 @dataclass(frozen=True)
@@ -91,24 +91,24 @@ def _plan_launches(stages: Sequence[Stage], split: Split) -> tuple[LaunchPlan, .
     """
     if split.split == 1:
         return (LaunchPlan((), tuple(stages)),)
-    found: list[LaunchPlan] = []
-    done = 0
+    plans: list[LaunchPlan] = []
+    done = 0  # stages
     for end, stage in enumerate(stages, 1):
         if stage.reductions:
-            found.append(LaunchPlan(tuple(stages[:done]), tuple(stages[done:end]), saves=True))
+            plans.append(LaunchPlan(tuple(stages[:done]), tuple(stages[done:end]), saves=True))
             done = end
             if split.columns and any(later.loop for later in stages[done:]):
-                found.append(LaunchPlan((stage,), (), totals=True))
-    found.append(LaunchPlan(tuple(stages[:done]), tuple(stages[done:])))
-    return tuple(found)
+                plans.append(LaunchPlan((stage,), (), totals=True))
+    plans.append(LaunchPlan(tuple(stages[:done]), tuple(stages[done:])))
+    return tuple(plans)
 
 
 def _gather_split(split: Split) -> Split:
     """Return the split of a launch that only combines parts: a few for each thread."""
     if split.columns:
-        lanes = max(min(_GATHERING_LANES, split.split), min(_MOST_GATHERING, split.split // 8))
+        lanes = max(min(_GATHERING_LANES, split.split), min(_MAX_GATHERING_LANES, split.split // 8))
         return replace(split, columns=1, lanes=lanes)
-    return replace(split, vector=1, lanes=max(1, split.split // _GATHERED))
+    return replace(split, vector=1, lanes=max(1, split.split // _PARTS_PER_LANE))
 
 
 def render_split(
@@ -120,12 +120,12 @@ def render_split(
     versions = _versions(template, problem, split)
     streamed = {template.memory[name].pointer for name in problem.split_streams}
 
-    def follows(number: int) -> bool:
+    def only_follows(number: int) -> bool:
         return 0 < number < len(plans) and plans[number].only_combines
 
     def function(number: int, plan: LaunchPlan) -> DeviceFunction:
-        divided = split if plan.loops else _gather_split(split)
-        packs = problem.column_packs[divided.columns] if divided.columns else None
+        launch_split = split if plan.loops else _gather_split(split)
+        packs = problem.column_packs[launch_split.columns] if launch_split.columns else None
         conditions = packs.conditions(template.index, "kColumns") if packs else []
 
         def body(version: Split, indent: int) -> str:
@@ -138,23 +138,23 @@ def render_split(
             plan.print(SplitBody(printer, version, partials))
             return str(printer.lines)
 
-        choices = versions if plan.loops else [([], divided)]
-        text = body(divided, 2) if conditions else print_versions(choices, body)
+        choices = versions if plan.loops else [([], launch_split)]
+        text = body(launch_split, 2) if conditions else print_versions(choices, body)
         suffix, about = plan.describe(number)
         return DeviceFunction(
             name=f"KERNEL_NAME_{suffix}" if len(plans) > 1 else KERNEL_FUNCTION,
             about=about if len(plans) > 1 else "",
             body=text,
-            split=divided,
-            blocks=ceil_div(problem.nest.outer_numel, divided.rows_a_block),
-            parts=divided.split if plan.loops else 1,
-            scratch=scratch_bytes(problem, divided),
+            split=launch_split,
+            blocks=ceil_div(problem.nest.outer_numel, launch_split.rows_a_block),
+            parts=launch_split.split if plan.loops else 1,
+            scratch=scratch_bytes(problem, launch_split),
             loops=plan.loops,
-            unit=divided.vector if divided.columns else divided.lanes * divided.vector,
+            unit=launch_split.vector * (1 if launch_split.columns else launch_split.lanes),
             aligned=" && ".join(conditions),
-            strided=body(replace(divided, strided=True), 2) if conditions else "",
-            follows=follows(number),
-            leads=follows(number + 1),
+            strided=body(replace(launch_split, strided=True), 2) if conditions else "",
+            follows=only_follows(number),
+            leads=only_follows(number + 1),
         )
 
     return render_functions(
@@ -175,16 +175,16 @@ def _versions(
     template: LoopTemplate, problem: ReductionProblem, split: Split
 ) -> Sequence[Guarded[Split]]:
     """Return the versions of the loop over a row; several if sizes select one."""
-    packs, cut = problem.row_packs[split.vector], replace(split, cut=True)
+    packs, cut_split = problem.row_packs[split.vector], replace(split, cut=True)
     conditions = packs.conditions(template.index)
     if split.columns:
         return [([], split)]
     if problem.cuts_always(split.vector):
-        return [([], cut)]
+        return [([], cut_split)]
     if not conditions:
         return [([], split)]
     if packs.lead is None:
         return [(conditions, split), ([], replace(split, vector=1))]
     if all(access in packs.movable_if_cut for access in packs.aligned):
-        return [([], cut)]
-    return [(conditions, split), ([], cut)]
+        return [([], cut_split)]
+    return [(conditions, split), ([], cut_split)]

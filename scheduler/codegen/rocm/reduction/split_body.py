@@ -34,11 +34,11 @@ class Partials:
 def plan_partials(stages: tuple[Stage, ...]) -> Partials:
     """Return the offsets, widest first, so that each is aligned."""
     sizes = {s.name: accumulator_bytes(s, stage) for stage in stages for s in stage.reductions}
-    offsets, end = {}, 0
+    offsets, row_bytes = {}, 0
     for name in sorted(sizes, key=lambda name: sizes[name], reverse=True):
-        offsets[name] = end
-        end += sizes[name]
-    return Partials(offsets, end)
+        offsets[name] = row_bytes
+        row_bytes += sizes[name]
+    return Partials(offsets, row_bytes)
 
 
 class SplitBody(ReductionBody):
@@ -90,8 +90,8 @@ class SplitBody(ReductionBody):
 
     def finish(self, stage: Stage, *, stores: bool) -> None:
         """Print the computations done once per row; without ``stores`` they were stored before."""
-        first = (s for s in stage.reductions if s.name not in stage.points)
-        statements = (*first, *stage.after)
+        direct_reductions = (s for s in stage.reductions if s.name not in stage.points)
+        statements = (*direct_reductions, *stage.after)
         names = {statement.name: self.new_row() for statement in statements}
         store_condition = "active && lane == 0" + (" && part == 0" if self.split.split > 1 else "")
 
@@ -110,12 +110,12 @@ class SplitBody(ReductionBody):
                 self.bind_row(statement, names[statement.name])
 
     def _combine(self, stage: Stage) -> None:
-        reduce = "columns_reduce" if self.columns else "lanes_reduce"
+        reduce_function = "columns_reduce" if self.columns else "lanes_reduce"
         for statement in stage.reductions:
             name, (operation, _) = self.accumulators[statement.name], self.combine_op(statement)
-            text = f"kiln::{reduce}<kLanes, kThreads>({name}, {operation}(), scratch);"
-            assigned = "" if self.columns else f"{name} = "
-            self.lines.add(f"{assigned}{text}", statement.store.nodes)
+            text = f"kiln::{reduce_function}<kLanes, kThreads>({name}, {operation}(), scratch);"
+            assignment = "" if self.columns else f"{name} = "
+            self.lines.add(f"{assignment}{text}", statement.store.nodes)
         self._bind_results(stage)
 
     def _bind_results(self, stage: Stage) -> None:
@@ -128,13 +128,14 @@ class SplitBody(ReductionBody):
         of a row are contiguous; with columns, the columns are."""
         _, cpp = self.combine_op(statement)
         offset = self._partials.offsets[statement.name]
-        begin = f" + {offset * self.split.slots} * static_cast<size_t>(xnumel)" if offset else ""
-        place = f"static_cast<size_t>(xindex) * kSplit + {slot}"
+        first = offset * self.split.slots  # bytes per row
+        begin = f" + {first} * static_cast<size_t>(xnumel)" if offset else ""
+        slot_offset = f"static_cast<size_t>(xindex) * kSplit + {slot}"
         if self.columns:
             column = STRIDED_COLUMN if self.split.strided else "xindex"
             column += " + j" if self.columns > 1 and not self.split.strided else ""
-            place = f"static_cast<size_t>({slot}) * xnumel + {column}"
-        return f"reinterpret_cast<{cpp}*>(workspace{begin})[{place}]"
+            slot_offset = f"static_cast<size_t>({slot}) * xnumel + {column}"
+        return f"reinterpret_cast<{cpp}*>(workspace{begin})[{slot_offset}]"
 
 
 def reduce_part(stage: Stage, body: SplitBody) -> None:

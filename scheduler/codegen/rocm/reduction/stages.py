@@ -61,7 +61,7 @@ class Stage:
 
 def find_stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
     """Return the statements in as few loops as their dependencies allow, in order."""
-    found: list[Stage] = []
+    stages: list[Stage] = []
     loop: list[Statement] = []
     after: list[Statement] = []
     complete_later: set[str] = set()
@@ -75,13 +75,13 @@ def find_stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
             or (isinstance(part, Load) and part.buffer in complete_later)
             for part in walk(statement.value)
         ):
-            found.append(Stage(tuple(loop), tuple(after)))
+            stages.append(Stage(tuple(loop), tuple(after)))
             loop, after, complete_later = [], [], set()
         loop.append(statement)
         if statement.kind is not None:
             complete_later |= {statement.name, statement.store.buffer}
-    found.append(Stage(tuple(loop), tuple(after)))
-    return tuple(found)
+    stages.append(Stage(tuple(loop), tuple(after)))
+    return tuple(stages)
 
 
 def fuse_moments(stages: Sequence[Stage]) -> tuple[Stage, ...]:
@@ -97,14 +97,14 @@ def fuse_exponentials(stages: Sequence[Stage]) -> tuple[Stage, ...]:
 
 
 def _fuse(stages: Sequence[Stage], *, exponentials: bool) -> tuple[Stage, ...]:
-    found: list[Stage] = []
+    fused: list[Stage] = []
     for stage in stages:
-        merged = _merge(found[-1], stage, exponentials=exponentials) if found else None
+        merged = _merge(fused[-1], stage, exponentials=exponentials) if fused else None
         if merged is None:
-            found.append(stage)
+            fused.append(stage)
         else:
-            found[-1] = merged
-    return tuple(found)
+            fused[-1] = merged
+    return tuple(fused)
 
 
 def _merge(before: Stage, stage: Stage, *, exponentials: bool) -> Stage | None:
@@ -122,19 +122,20 @@ def _merge(before: Stage, stage: Stage, *, exponentials: bool) -> Stage | None:
         return None  # a product of two different factors
     element, point = distance
     kind = ReductionKind.MAX if exponentials else ReductionKind.SUM
-    firsts = [s for s in before.loop if s.kind is kind and s.value == element]
+    earlier = [s for s in before.loop if s.kind is kind and s.value == element]
     if exponentials:
-        firsts = [s for s in firsts if s.accumulate.compute_dtype is accumulate.compute_dtype]
-    rows = {s.store.buffer for s in (*before.reductions, *before.after)}
-    if not firsts or point.buffer not in rows:
+        earlier = [s for s in earlier if s.accumulate.compute_dtype is accumulate.compute_dtype]
+    row_buffers = {s.store.buffer for s in (*before.reductions, *before.after)}
+    if not earlier or point.buffer not in row_buffers:
         return None
-    summed = replace(statement, value=element)
-    points, after = {summed.name: point}, (*before.after, summed, *stage.after)
+    sum_statement = replace(statement, value=element)
+    points, after = {sum_statement.name: point}, (*before.after, sum_statement, *stage.after)
     if not exponentials:
-        return Stage((*before.loop, summed), after, points)
-    top = firsts[0]
-    loop = (*(s for s in before.loop if s is not top), summed)
-    return Stage(loop, (top, *after), points, {summed.name: SumOfExponentials(top.name, term)})
+        return Stage((*before.loop, sum_statement), after, points)
+    maximum = earlier[0]
+    loop = (*(s for s in before.loop if s is not maximum), sum_statement)
+    sums = {sum_statement.name: SumOfExponentials(maximum.name, term)}
+    return Stage(loop, (maximum, *after), points, sums)
 
 
 def _distance(value: Value) -> tuple[Value, Load] | None:

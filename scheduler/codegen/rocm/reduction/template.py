@@ -58,32 +58,32 @@ class ReductionTemplate(LoopTemplate):
             return render_split(self, self.problem, split)
         lanes, vector = int(config["lanes"]), int(config["vector"])
         threads = max(lanes, THREADS)
-        kept = kept_steps(self.problem, lanes, vector) if config["keep"] else 0
-        choices = self._versions(lanes, vector, kept)
+        steps_in_registers = kept_steps(self.problem, lanes, vector) if config["keep"] else 0
+        choices = self._versions(lanes, vector, steps_in_registers)
         versions = [version for _, version in choices]
         stages = [stage for version in versions for stage in version.stages(self.problem)]
-        scratch = 0
+        scratch_size = 0
         for version in versions if lanes > 32 else ():
             # The widest combined value; two if several are combined in sequence.
-            groups = version.stages(self.problem)
-            sizes = [accumulator_bytes(s, stage) for stage in groups for s in stage.reductions]
-            scratch = max(scratch, max(sizes, default=0) * min(len(sizes), 2))
+            loops = version.stages(self.problem)
+            nbytes = [accumulator_bytes(s, stage) for stage in loops for s in stage.reductions]
+            scratch_size = max(scratch_size, max(nbytes, default=0) * min(len(nbytes), 2))
 
         def body(version: LoopVersion, indent: int) -> str:
-            return self._body(version, indent, has_scratch=scratch > 0)
+            return self._body(version, indent, has_scratch=scratch_size > 0)
 
-        steps, rows = self.nest.inner_numel, self.nest.outer_numel
+        row_steps, rows = self.nest.inner_numel, self.nest.outer_numel
         return self.render_kernel(
             ceil_div(rows, threads // lanes),
             threads,
-            threads // 32 * scratch,
+            threads // 32 * scratch_size,
             lanes=lanes,
             vector=vector,
-            steps=kept,
+            steps=steps_in_registers,
             xnumel=self.index(rows),
             full=is_multiple(rows, threads // lanes),
-            rnumel=self.index(steps),
-            scratch_size=scratch,
+            rnumel=self.index(row_steps),
+            scratch_size=scratch_size,
             cuts=any(version.cut for version in versions),
             exponentials=any(stage.exponentials for stage in stages),
             body=print_versions(choices, body),
@@ -93,12 +93,12 @@ class ReductionTemplate(LoopTemplate):
         """Return the versions of the loop over a row; several if sizes select one."""
         problem, packs = self.problem, self.problem.row_packs[vector]
         conditions, cut = packs.conditions(self.index), problem.cuts_always(vector)
-        fits = "rnumel <= kLanes * kVector * kSteps"
+        fit_condition = "rnumel <= kLanes * kVector * kSteps"
         choices: list[Guarded[LoopVersion]] = [(conditions, LoopVersion(vector, steps, cut))]
         may_fit = steps and not self.nest.inner_numel.is_Integer
         if may_fit:
             choices = [
-                ([fits, *conditions], LoopVersion(vector, steps, cut)),
+                ([fit_condition, *conditions], LoopVersion(vector, steps, cut)),
                 (conditions, LoopVersion(vector, cut=cut)),
             ]
         if not conditions:
@@ -106,7 +106,7 @@ class ReductionTemplate(LoopTemplate):
         if lanes < MIN_CUTTING_LANES or packs.lead is None:
             return [*choices, ([], LoopVersion())]
         if may_fit and problem.shared_loads(vector, cut=True):
-            choices.append(([fits], LoopVersion(vector, steps, cut=True)))
+            choices.append(([fit_condition], LoopVersion(vector, steps, cut=True)))
         return [*choices, ([], LoopVersion(vector, cut=True))]
 
     def _body(self, version: LoopVersion, indent: int, *, has_scratch: bool) -> str:

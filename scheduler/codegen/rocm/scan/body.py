@@ -17,19 +17,19 @@ from scheduler.codegen.rocm.reduction.split_body import SplitBody
 from scheduler.ir.values import Accumulator
 
 
-def print_scans(parts: SplitBody, scans: Sequence[tuple[int, Statement]]) -> None:
+def print_scans(body: SplitBody, scans: Sequence[tuple[int, Statement]]) -> None:
     """Print the numbered scans of one launch; ``parts`` has the printer, and locates the totals of
     the blocks before, if there are any."""
-    printer = parts.printer
+    printer = body.printer
     printer.decode("xindex", printer.nest.outer)
     if printer.row_start is not None:
         # How far after an aligned address the block's part of a row begins, and where its runs
         # end; several rows in a block all have the same number of runs.
-        row = printer.index(printer.row_start)
-        printer.lines.add(f"const index_t shift = ({row} + rbegin) & (kVector - 1);", ())
+        row_start = printer.index(printer.row_start)
+        printer.lines.add(f"const index_t shift = ({row_start} + rbegin) & (kVector - 1);", ())
         printer.lines.add("const index_t rlast = rstop + (kRows == 1 ? shift : kVector - 1);", ())
     for number, statement in scans:
-        _ScanBody(parts, statement, f"carry{number}").print()
+        _ScanBody(body, statement, f"carry{number}").print()
 
 
 def store_running(printer: NestPrinter, statement: Statement, running: str) -> None:
@@ -43,43 +43,43 @@ def store_running(printer: NestPrinter, statement: Statement, running: str) -> N
 class _ScanBody:
     """Prints one scan over the block's part of a row."""
 
-    def __init__(self, parts: SplitBody, statement: Statement, carry: str) -> None:
-        self._parts = parts
-        self._printer = parts.printer
-        self._lines = parts.printer.lines
-        self._values = parts.printer.values
+    def __init__(self, body: SplitBody, statement: Statement, carry: str) -> None:
+        self._body = body
+        self._printer = body.printer
+        self._lines = body.printer.lines
+        self._values = body.printer.values
         self._statement = statement
         self._operation, self._cpp = combine_operation(statement)
         self._carry = carry
-        self._packed = parts.vector > 1
+        self._has_packs = body.vector > 1
         # The steps that the lanes of a row take side by side.
-        self._run = "kLanes * kVector" if self._packed else "kLanes"
-        self._running = "running[k][j]" if self._packed else "running[k]"
+        self._run_steps = "kLanes * kVector" if self._has_packs else "kLanes"
+        self._running_total = "running[k][j]" if self._has_packs else "running[k]"
 
     def print(self) -> None:
         """Print the scan."""
         operation, cpp, carry, lines = self._operation, self._cpp, self._carry, self._lines
         nodes = self._statement.store.nodes
         lines.add(f"{cpp} {carry} = {operation}::zero;", nodes)
-        if self._parts.split.split > 1:
-            partial = self._parts.partial(self._statement, "i")
+        if self._body.split.split > 1:
+            partial = self._body.partial(self._statement, "i")
             with lines.block("for (int i = lane; i < part; i += kLanes)"):
                 lines.add(f"{carry} = {operation}()({carry}, {partial});", nodes)
             reduced = f"kiln::lanes_reduce<kLanes, kThreads>({carry}, {operation}(), scratch)"
             lines.add(f"{carry} = {reduced};", nodes)
-        end = "rlast" if self._parts.is_cut else "rstop"
-        head = f"for (index_t base = rbegin; base < {end}; base += kAhead * {self._run})"
+        end = "rlast" if self._body.is_cut else "rstop"
+        head = f"for (index_t base = rbegin; base < {end}; base += kAhead * {self._run_steps})"
         with lines.block(head), self._values.scope(), self._values.mark_nodes(nodes):
-            lines.add(f"{cpp} running[kAhead]{'[kVector]' if self._packed else ''};")
+            lines.add(f"{cpp} running[kAhead]{'[kVector]' if self._has_packs else ''};")
             with self._each_run():
-                self._for_elements(f"{self._running} = {operation}::zero;")
+                self._for_elements(f"{self._running_total} = {operation}::zero;")
             with self._values.scope():
                 for _ in self._row_steps():
                     self._printer.run([self._statement], self._read)
             self._combine()
             with self._values.scope():
                 for _ in self._row_steps():
-                    store_running(self._printer, self._statement, self._running)
+                    store_running(self._printer, self._statement, self._running_total)
 
     @contextmanager
     def _each_run(self) -> Iterator[None]:
@@ -92,39 +92,39 @@ class _ScanBody:
         """Yield in the block of the thread's steps of each run ``k`` that are in the row; if rows
         are cut, once for whole packs and once for the single steps of the others."""
         lines, inner = self._lines, self._printer.nest.inner
-        lane = "lane * kVector" if self._packed else "lane"
+        lane = "lane * kVector" if self._has_packs else "lane"
         with self._each_run():
-            base = "base - shift" if self._parts.is_cut else "base"
-            lines.add(f"const index_t rindex = {base} + k * ({self._run}) + {lane};", ())
-            inside = "rindex < rend"
-            if self._parts.is_cut:
-                inside = "rindex >= rbegin && rindex + kVector <= rend"
-            with lines.block(f"if ({inside})"):
+            base = "base - shift" if self._body.is_cut else "base"
+            lines.add(f"const index_t rindex = {base} + k * ({self._run_steps}) + {lane};", ())
+            condition = "rindex < rend"
+            if self._body.is_cut:
+                condition = "rindex >= rbegin && rindex + kVector <= rend"
+            with lines.block(f"if ({condition})"):
                 self._printer.decode("rindex", inner)
                 with self._values.scope():
                     yield
-            if not self._parts.is_cut:
+            if not self._body.is_cut:
                 return
             with lines.block("else"):
                 lines.add("#pragma unroll", ())
                 with lines.block("for (int j = 0; j < kVector; ++j)"):
                     lines.add("const index_t step = rindex + j;", ())
-                    inside = "if (step >= rbegin && step < rend)"
-                    with lines.block(inside), self._printer.scalar_mode({}):
+                    condition = "if (step >= rbegin && step < rend)"
+                    with lines.block(condition), self._printer.scalar_mode({}):
                         self._printer.decode("step", inner)
                         with self._values.scope():
                             yield
 
     def _for_elements(self, text: str, first: int = 0) -> None:
         """Add ``text`` for each element of the thread in a run."""
-        if self._packed:
+        if self._has_packs:
             self._lines.add("#pragma unroll", ())
             text = f"for (int j = {first}; j < kVector; ++j) {text}"
         self._lines.add(text)
 
     def _read(self, statement: Statement) -> None:
         text = convert_element(statement, self._values.value(statement.value))
-        self._values.lines.add(f"{self._running} = {text};")
+        self._values.lines.add(f"{self._running_total} = {text};")
 
     def _combine(self) -> None:
         """Combine the elements of the runs across the threads, from the carry on."""
@@ -132,7 +132,7 @@ class _ScanBody:
         lines.add(f"{self._cpp} before[kAhead];")
         last = "running[k]"
         with self._each_run():
-            if self._packed:
+            if self._has_packs:
                 previous = "running[k][j - 1]"
                 self._for_elements(f"running[k][j] = {operation}()({previous}, running[k][j]);", 1)
                 last = "running[k][kVector - 1]"
@@ -140,4 +140,5 @@ class _ScanBody:
         operands = f"before, {self._carry}, {operation}(), scratch"
         lines.add(f"kiln::lanes_scan<kLanes, kThreads>({operands});")
         with self._each_run():
-            self._for_elements(f"{self._running} = {operation}()(before[k], {self._running});")
+            total = self._running_total
+            self._for_elements(f"{total} = {operation}()(before[k], {total});")

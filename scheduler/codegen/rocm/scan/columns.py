@@ -27,7 +27,7 @@ from scheduler.codegen.rocm.scan.configs import COLUMN_THREADS
 from scheduler.codegen.rocm.scan.problem import ScanProblem
 from scheduler.codegen.single_launch import ceil_div
 
-_AT_ONCE = 16  # parts that a thread reads at once
+_MAX_PARTS_AT_ONCE = 16  # that a thread reads
 
 
 def column_functions(
@@ -62,8 +62,8 @@ def column_functions(
 
     single = replace(split, columns=1)
     for number, statement in enumerate(problem.nest.statements):
-        combined = partial(reduce_part, Stage((statement,), ()))
-        yield function(f"part{number}", combined, split, "Each part, combined.", split.split)
+        print_parts = partial(reduce_part, Stage((statement,), ()))
+        yield function(f"part{number}", print_parts, split, "Each part, combined.", split.split)
         about = "What is before each part, in its place."
         yield function(f"total{number}", partial(_scan_parts, statement), single, about, 1)
         about = "Each part goes on from those before it."
@@ -74,19 +74,19 @@ def column_functions(
 def _scan_parts(statement: Statement, body: SplitBody) -> None:
     operation, cpp = combine_operation(statement)
     lines, nodes = body.lines, statement.store.nodes
-    count = min(_AT_ONCE, body.split.split)
+    count = min(_MAX_PARTS_AT_ONCE, body.split.split)
     lines.add(f"{cpp} carry = {operation}::zero;", nodes)
     with (
         lines.block("if (active)"),
         lines.block(f"for (int first = 0; first < kSplit; first += {count})"),
     ):
-        place = body.partial(statement, "(first + i)")
+        total = body.partial(statement, "(first + i)")
         lines.add(f"{cpp} parts[{count}];", nodes)
         lines.add("#pragma unroll", ())
-        lines.add(f"for (int i = 0; i < {count}; ++i) parts[i] = {place};", nodes)
+        lines.add(f"for (int i = 0; i < {count}; ++i) parts[i] = {total};", nodes)
         lines.add("#pragma unroll", ())
         with lines.block(f"for (int i = 0; i < {count}; ++i)"):
-            lines.add(f"{place} = carry;", nodes)
+            lines.add(f"{total} = carry;", nodes)
             lines.add(f"carry = {operation}()(carry, parts[i]);", nodes)
 
 
@@ -98,7 +98,7 @@ def _continue_scan(statement: Statement, body: SplitBody) -> None:
     lines.add(f"{cpp} carry[kColumns];", nodes)
     body.each_column(f"{carry} = {body.partial(statement, 'part')};", statement)
 
-    def add(statement: Statement) -> None:
+    def print_sum(statement: Statement) -> None:
         text = convert_element(statement, values.value(statement.value))
         values.lines.add(f"{carry} = {operation}()({carry}, {text});", nodes)
 
@@ -110,5 +110,5 @@ def _continue_scan(statement: Statement, body: SplitBody) -> None:
     ):
         printer.decode("rindex", printer.nest.inner)
         with values.scope():
-            printer.run([statement], add)
+            printer.run([statement], print_sum)
         store_running(printer, statement, carry)

@@ -22,10 +22,10 @@ COLUMN_THREADS = 64  # of a block: each has columns of its own, and nothing is s
 _LANES = (1, 8, 32, 64, 128, 256, 512, 1024)
 _SPLITS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _COLUMN_SPLITS = (4, 16, 64, 128)
-_STEPS = 4  # minimum for a block that shares a row
-_MOST_BLOCKS = 4096
+_MIN_STEPS = 4  # of a block that shares a row
+_MAX_BLOCKS = 4096
 _BLOCKS_A_UNIT = 8
-_LONG_COLUMN = 64  # steps of a thread: longer than another launch takes
+_MIN_LONG_COLUMN = 64  # steps of a thread: longer than another launch takes
 
 
 def configs() -> Sequence[Config]:
@@ -75,15 +75,15 @@ def reject(problem: ScanProblem, config: Config) -> Rejected | None:
         return rejected
     blocks = problem.rows * split.split
     rejected = _reject_short(problem, split)
-    if not rejected and blocks > _MOST_BLOCKS:
+    if not rejected and blocks > _MAX_BLOCKS:
         return illegal(f"{blocks} blocks are more than the device needs")
     return rejected
 
 
 def _reject_short(problem: ScanProblem, split: Split) -> Rejected | None:
     parts, steps = split.split, problem.steps
-    if steps < parts * split.lanes * split.vector * _STEPS:
-        return illegal(f"{parts} parts of {steps} elements have fewer than {_STEPS} steps each")
+    if steps < parts * split.lanes * split.vector * _MIN_STEPS:
+        return illegal(f"{parts} parts of {steps} elements have fewer than {_MIN_STEPS} steps each")
     return None
 
 
@@ -115,21 +115,21 @@ def default_config(problem: ScanProblem) -> Config:
     # With enough rows to fill the device, one thread per row needs no combining at all.
     if items == 1 and rows >= 1 << 16:
         return _row_config(1, 1)
-    useful = 1 if steps <= 4 else min(steps // (4 * items), THREADS if items > 1 else steps)
-    fitting = [_row_config(n, items) for n in _LANES if n <= max(useful, 1)]
-    return [config for config in fitting if reject(problem, config) is None][-1]
+    useful_lanes = 1 if steps <= 4 else min(steps // (4 * items), THREADS if items > 1 else steps)
+    fitting_configs = [_row_config(n, items) for n in _LANES if n <= max(useful_lanes, 1)]
+    return [config for config in fitting_configs if reject(problem, config) is None][-1]
 
 
 def _default_columns(problem: ScanProblem) -> Config | None:
     """Return packs of columns, with about as many blocks as keep the device busy; None for short
     columns, which one launch processes sooner."""
-    if problem.steps < _LONG_COLUMN:
+    if problem.steps < _MIN_LONG_COLUMN:
         return None
-    most = _BLOCKS_A_UNIT * compute_units(problem.targets)
+    max_blocks = _BLOCKS_A_UNIT * compute_units(problem.targets)
     for columns in reversed(VECTORS):
         for split in reversed(_COLUMN_SPLITS):
             config: Config = {"lanes": 1, "columns": columns, "split": split}
-            few = ceil_div(problem.rows, columns * COLUMN_THREADS) * split <= most
-            if (few or split == _COLUMN_SPLITS[0]) and reject(problem, config) is None:
+            are_few = ceil_div(problem.rows, columns * COLUMN_THREADS) * split <= max_blocks
+            if (are_few or split == _COLUMN_SPLITS[0]) and reject(problem, config) is None:
                 return config
     return None

@@ -36,7 +36,7 @@ from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.errors import Rejected
 from scheduler.ir.operations import ReductionKind
 
-_AHEAD = (4, 2, 1)
+_RUNS_AHEAD = (4, 2, 1)
 
 
 class ScanTemplate(LoopTemplate):
@@ -81,10 +81,10 @@ class ScanTemplate(LoopTemplate):
         lanes, items = split.lanes, split.vector
         threads = max(lanes, THREADS)
         # Runs of a row, over all of its blocks, that are read before the first is combined.
-        runs = -(-self.problem.steps // (lanes * items * split.split))
-        ahead = next((n for n in _AHEAD if n <= runs), 1) if lanes > 1 else 1
-        widest = max(s.accumulate.compute_dtype.itemsize for s in statements)
-        scratch = threads // 32 * widest * ahead if lanes > 32 else 0
+        run_count = -(-self.problem.steps // (lanes * items * split.split))
+        runs_ahead = next((n for n in _RUNS_AHEAD if n <= run_count), 1) if lanes > 1 else 1
+        widest_bytes = max(s.accumulate.compute_dtype.itemsize for s in statements)
+        scratch_size = threads // 32 * widest_bytes * runs_ahead if lanes > 32 else 0
         versions = self._versions(split)
         blocks = ceil_div(self.nest.outer_numel, threads // lanes)
 
@@ -94,15 +94,15 @@ class ScanTemplate(LoopTemplate):
             def body(version: Split, indent: int) -> str:
                 packs = self.problem.row_packs[version.vector]
                 printer = self.printer(packs.pack(cut=version.cut), indent, fast=False)
-                parts = SplitBody(printer, version, partials)
+                split_body = SplitBody(printer, version, partials)
                 if saves:
-                    reduce_part(Stage(tuple(statement for _, statement in scans), ()), parts)
+                    reduce_part(Stage(tuple(statement for _, statement in scans), ()), split_body)
                 else:
-                    print_scans(parts, scans)
+                    print_scans(split_body, scans)
                 return str(printer.lines)
 
             text = print_versions(versions, body)
-            return DeviceFunction(name, about, text, split, blocks, split.split, scratch)
+            return DeviceFunction(name, about, text, split, blocks, split.split, scratch_size)
 
         def functions() -> Iterator[DeviceFunction]:
             scans = [*enumerate(statements)]
@@ -125,8 +125,8 @@ class ScanTemplate(LoopTemplate):
             row_bytes,
             lanes=lanes,
             items=items,
-            ahead=ahead,
-            scratch=scratch,
+            ahead=runs_ahead,
+            scratch=scratch_size,
             cuts=any(version.cut for _, version in versions),
             powers=powers,
         )
