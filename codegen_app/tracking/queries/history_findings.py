@@ -64,7 +64,7 @@ def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsRe
         if last.get(key, code) != code:
             changed.add((key, commit))
         last[key] = code
-    series = {one[0] for one in points}
+    series = {key for key, _, _, _ in points}
     rows = (
         Change.objects.filter(series__in=series, withdrawn_at=None)
         .select_related("series", "revision")
@@ -81,13 +81,13 @@ def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsRe
         )
         for row in rows
     )
-    at = {(row.series_id, row.revision.name) for row in rows}
+    change_points = {(row.series_id, row.revision.name) for row in rows}
     return FindingsReport(
         found,
         len(points),
         len(series),
-        len({one[1] for one in points}),
+        len({commit for _, commit, _, _ in points}),
         len(changed),
-        len(changed & at),
-        len({one[0] for one in points if one[3] is not None}),
+        len(changed & change_points),
+        len({key for key, _, _, unchecked_from in points if unchecked_from is not None}),
     )

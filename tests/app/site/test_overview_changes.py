@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from codegen_app.site.pages.overview.changes import overview_changes
 from codegen_app.tracking.models import Alert, AlertKind, AlertState, Change, Series
-from codegen_app.tracking.queries.alert_feed import feed_entries
+from codegen_app.tracking.pages.alerts.feed import feed_entries
 from codegen_app.tracking.services.generated_history import store
 from scheduler.track.generated_label import LABEL
 from tests.app import factories

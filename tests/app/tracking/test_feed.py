@@ -13,7 +13,7 @@ from django.test import Client
 
 from codegen_app.accounts import tokens
 from codegen_app.tracking.models import Alert, AlertEvent, EventKind
-from codegen_app.tracking.queries.alert_feed import MAX_ENTRIES, feed_entries
+from codegen_app.tracking.pages.alerts.feed import MAX_ENTRIES, feed_entries
 from tests.app.track_factories import missing, regression
 from tests.support.queries import assert_steady, queries_of
 

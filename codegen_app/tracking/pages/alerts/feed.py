@@ -1,15 +1,20 @@
-"""Alerts for feed readers: an Atom feed with conditional responses, by login or token."""
+"""The newest alerts for feed readers, each with its latest event: an Atom feed with conditional
+responses, by login or token."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
+import uuid
 from binascii import Error as BinasciiError
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.db.models import Exists, Max, OuterRef, Q
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.cache import get_conditional_response, patch_vary_headers
@@ -19,15 +24,89 @@ from django.utils.html import escape
 from codegen_app.accounts import token_text as texts
 from codegen_app.accounts import tokens
 from codegen_app.accounts.models import Scope
+from codegen_app.tracking.models import OPEN_ALERT_STATES, Alert, AlertKind, Series
 from codegen_app.tracking.pages.alerts.form import FeedForm
-from codegen_app.tracking.queries.alert_feed import FeedEntry, feed_entries
+from codegen_app.tracking.pages.alerts.query import OPEN
+from codegen_app.tracking.queries.alert_rows import WorstChange, worst_changes
 from codegen_app.web.addresses import absolute_url
+from scheduler.track.effect import format_change
+from scheduler.track.evidence import cause_text
+
+MAX_ENTRIES = 100
+_UUID_NAMESPACE = uuid.UUID("5f0c2c52-6d1c-4d5e-9d0b-6d2e5a5d9a11")
 
 _BASIC = re.compile(r"basic +(\S+) *", re.IGNORECASE)
 _CHALLENGE = 'Basic realm="Kiln: an API token with the scope read as the password", charset="UTF-8"'
 # Characters that XML 1.0 cannot represent, even escaped.
 _INVALID_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # the date of a feed without entries
+
+
+@dataclass(frozen=True)
+class FeedEntry:
+    """An alert. ``uid`` does not depend on the site's name and is unique to this installation."""
+
+    id: int
+    uid: str
+    title: str
+    lines: tuple[str, ...]
+    kind: str
+    state: str
+    published: datetime
+    updated: datetime
+
+
+def feed_entries(state: str = "", kind: str = "", search: str = "") -> list[FeedEntry]:
+    """Return the last ``MAX_ENTRIES`` alerts of a state ("" for any, ``OPEN`` for alerts that
+    nobody closed) and a kind, with all words of ``search`` in the problem or device of a series (2
+    queries)."""
+    rows = Alert.objects.select_related("revision", "series")
+    if state:
+        rows = rows.filter(state__in=OPEN_ALERT_STATES if state == OPEN else [state])
+    if kind:
+        rows = rows.filter(kind=kind)
+    if words := search.split():
+        condition = Q(changes__alert=OuterRef("pk"), changes__withdrawn_at=None)
+        condition |= Q(alerts=OuterRef("pk"))
+        for word in words:
+            condition &= Q(problem__icontains=word) | Q(device_name__icontains=word)
+        rows = rows.filter(Exists(Series.objects.filter(condition)))
+    rows = rows.annotate(updated=Coalesce(Max("events__at"), "created_at"))
+    found = list(rows.order_by("-created_at", "-pk")[:MAX_ENTRIES])
+    worst = worst_changes([row.pk for row in found])
+    return [
+        FeedEntry(
+            id=row.pk,
+            uid=uuid.uuid5(_UUID_NAMESPACE, f"alert {row.pk} {row.created_at.isoformat()}").urn,
+            title=_title(row, worst.get(row.pk)),
+            lines=tuple(_lines(row)),
+            kind=row.get_kind_display(),
+            state=row.get_state_display(),
+            published=row.created_at,
+            updated=row.updated,
+        )
+        for row in found
+    ]
+
+
+def _title(row: Alert, worst: WorstChange | None) -> str:
+    kind = row.get_kind_display().capitalize() + (" (generated)" if row.is_generated else "")
+    if row.kind == AlertKind.MISSING:
+        return f"{kind}: {row.series}"
+    size = f" up to {format_change(worst)}" if worst is not None else ""
+    return f"{kind} in {row.n_series} series{size} since {row.revision}"
+
+
+def _lines(row: Alert) -> list[str]:
+    lines = [f"State: {row.get_state_display()}"]
+    if row.cause:
+        lines.append(f"Cause: {cause_text(row.cause)} (series with the largest change)")
+    if row.recovered_at is not None:
+        what = "New points" if row.kind == AlertKind.MISSING else "Back at the previous level"
+        lines.append(f"{what} since {row.recovered_at:%Y-%m-%d %H:%M} UTC")
+    if row.series is not None and row.series.last_at is not None:
+        lines.append(f"No new point since {row.series.last_at:%Y-%m-%d %H:%M} UTC")
+    return lines
 
 
 @login_not_required

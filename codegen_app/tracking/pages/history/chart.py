@@ -54,7 +54,7 @@ SELECT * FROM (
      ORDER BY at, id LIMIT {POINTS_AFTER})
 ) AS d ORDER BY d.ms, d.id
 """  # noqa: S608 - our own numbers
-_REVISIONS = "SELECT id, name, branch, repository FROM codegen_app_revision WHERE id = ANY(%s)"
+_REVISIONS = "SELECT id, name, branch FROM codegen_app_revision WHERE id = ANY(%s)"
 # Fields that do not describe an environment stay in the database: resources are long.
 _CONDITIONS = """
 SELECT id, (facts - '{resources,config,kernel,source,source_digest,code_digest}'::text[])::text
@@ -170,7 +170,7 @@ def _chart(shown: Sequence[Series], rows: Sequence[tuple[Any, ...]]) -> Chart:
         key: index for index, key in enumerate(dict.fromkeys(point.revision for point in points))
     }
     found = _fetch_rows(_REVISIONS, [list(revisions)])
-    names = {pk: (_short_revision(name), branch) for pk, name, branch, _ in found}
+    names = {pk: (_short_revision(name), branch) for pk, name, branch in found}
     conditions = {point.conditions for point in points}
     environments: dict[int, str] = dict(_fetch_rows(_CONDITIONS, [list(conditions)]))
     changes: dict[int, list[Change]] = {key: [] for key in keys}
