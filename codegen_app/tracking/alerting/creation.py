@@ -15,7 +15,12 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from codegen_app.tracking.alerting import links
-from codegen_app.tracking.alerting.events import change_alert, record_event
+from codegen_app.tracking.alerting.events import (
+    change_alert,
+    column_values,
+    record_event,
+    set_columns,
+)
 from codegen_app.tracking.alerting.status import AlertStatus, alert_statuses
 from codegen_app.tracking.alerting.triage import lock_links
 from codegen_app.tracking.models import (
@@ -81,7 +86,14 @@ def raise_alerts() -> int:
     statuses = alert_statuses(alerts)
     for alert in alerts:
         status = statuses[alert.pk]
-        _update_summary(alert, status)
+        worst = status.worst
+        summary = {  # the columns that lists show
+            "n_series": status.n_series,
+            "worst_ratio": worst.after / worst.before if worst else None,
+            "cause": worst.cause if worst else "",
+        }
+        if column_values(alert, summary) != summary:
+            set_columns(alert, summary)
         if alert.pk in new:
             record_event(alert, EventKind.RAISED)
         elif alert.pk in grown:
@@ -130,20 +142,6 @@ def _lock_alerts(joining: Sequence[Change], rows: Collection[Change]) -> list[Al
     return [row for row in locked if row.pk in keys or (row.kind, row.revision_id) in moments]
 
 
-def _update_summary(alert: Alert, status: AlertStatus) -> None:
-    """Update the columns that lists show."""
-    worst = status.worst
-    columns = {
-        "n_series": status.n_series,
-        "worst_ratio": worst.after / worst.before if worst else None,
-        "cause": worst.cause if worst else "",
-    }
-    if any(getattr(alert, name) != value for name, value in columns.items()):
-        for name, value in columns.items():
-            setattr(alert, name, value)
-        alert.save(update_fields=[*columns, "changed_at"])
-
-
 def _update_recovery(alert: Alert, status: AlertStatus, *, has_removed_changes: bool) -> None:
     """Record that the alert is back at the earlier level, or no longer is. If later points
     disproved all its changes, close it if nobody has looked at it yet; otherwise its people are
@@ -152,8 +150,7 @@ def _update_recovery(alert: Alert, status: AlertStatus, *, has_removed_changes: 
         return
     since, known = status.recovered_since, alert.recovered_at
     if since != known:
-        alert.recovered_at = since
-        alert.save(update_fields=["recovered_at", "changed_at"])
+        set_columns(alert, {"recovered_at": since})
     if since is not None and known is None:
         record_event(alert, EventKind.RECOVERED, note=f"{status.n_series} series back")
     elif since is None and known is not None:

@@ -53,10 +53,15 @@ def change_alert(
 ) -> AlertEvent:
     """Set columns of an alert (foreign keys as keys), and record the event."""
     before = column_values(alert, columns)
+    set_columns(alert, columns)
+    return record_event(alert, kind, by, note, before, columns)
+
+
+def set_columns(alert: Alert, columns: Mapping[str, Any]) -> None:
+    """Set columns of an alert (foreign keys as keys), and save them."""
     for name, value in columns.items():
         setattr(alert, _ATTRIBUTES[name], value)
     alert.save(update_fields=[*columns, "changed_at"])
-    return record_event(alert, kind, by, note, before, columns)
 
 
 def column_values(alert: Alert, names: Iterable[str]) -> dict[str, Any]:

@@ -198,8 +198,8 @@ def _chart(shown: Sequence[Series], rows: Sequence[tuple[Any, ...]]) -> Chart:
                 epoch,
                 environments,
                 changes[series.pk],
-                baselines=baselines.get(series.pk, ()),
-                notes=notes.get(series.pk, ()),
+                baselines.get(series.pk, ()),
+                notes.get(series.pk, ()),
             )
             for series in shown
         ),
@@ -212,7 +212,8 @@ def _chart_series(
     epoch: int,
     environments: Mapping[int, str],
     changes: Sequence[Change],
-    **remarks: Any,
+    baselines: tuple[BaselineRow, ...],
+    notes: tuple[NoteRow, ...],
 ) -> ChartSeries:
     """Build a series; the points' ``ms`` are since the epoch, their ``revision`` is an index."""
     head = series_head(series)
@@ -248,7 +249,8 @@ def _chart_series(
         levels=tuple(levels),
         changes=tuple(_change(change, series.unit, epoch) for change in changes),
         environment=environment_marks(series, measured),
-        **remarks,
+        baselines=baselines,
+        notes=notes,
     )
 
 
