@@ -27,14 +27,14 @@ from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Call, Cast, Load, Value, children, loads, walk
 
 #: Arithmetic (in additions) that may be repeated for each read.
-_CHEAP = 8
+_MAX_CHEAP_COST = 8
 #: A more expensive value may be recomputed at this multiple of its points.
-_REPEATS = 2
+_MAX_REPEATS = 2
 #: A read shared by this many neighbours, such as a quantized block's scale, hits a cache.
-_BLOCK = 16
+_MIN_BLOCK = 16
 #: Fewer rows than this leave most of a GPU idle during a lot of pointwise work.
-_FEW_ROWS = 16
-_MUCH_WORK = 1 << 16
+_MIN_ROWS = 16
+_MAX_ELEMENTS_OF_FEW_ROWS = 1 << 16
 
 
 def tree_extent(value: Value) -> tuple[int, int]:
@@ -57,10 +57,14 @@ def is_view_like(op: Operation, readers: Sequence[Operation]) -> bool:
         value = value.value
     reads = list(loads(value))
     if isinstance(value, Load):
-        free = not value.indirect
+        is_free = not value.indirect
     else:
-        free = not reads and arithmetic_cost(value) <= _CHEAP
-    if not free or not readers or any(reader.group_kind is GroupKind.EXTERN for reader in readers):
+        is_free = not reads and arithmetic_cost(value) <= _MAX_CHEAP_COST
+    if (
+        not is_free
+        or not readers
+        or any(reader.group_kind is GroupKind.EXTERN for reader in readers)
+    ):
         return False
     return not any(store.buffer in _operands(reader) for reader in readers)
 
@@ -73,7 +77,7 @@ def _operands(op: Operation) -> set[str]:
 def rows_rejection(op: Operation, hints: Mapping[str, int]) -> str:
     """Return why a reduction should not compute pointwise work in its rows, or ""."""
     rows, steps = (evaluate(numel(axes), dict(hints)) for axes in op.nest)
-    if rows < _FEW_ROWS and rows * steps > _MUCH_WORK:
+    if rows < _MIN_ROWS and rows * steps > _MAX_ELEMENTS_OF_FEW_ROWS:
         return f"computing it in {rows} rows would leave most of the device idle"
     return ""
 
@@ -86,14 +90,16 @@ def transpose_rejection(op: Operation, group: Group, buffers: Mapping[str, Buffe
     """
     if group.kind is not GroupKind.CONVOLUTION:
         return ""
-    result = (buffers[store.buffer] for store in group.members[0].results)
-    moved = (buffers[store.buffer] for store in op.results)
-    if not all(map(_channels_beside, result)) or all(map(_channels_beside, moved)):
+    template_results = (buffers[store.buffer] for store in group.members[0].results)
+    copies = (buffers[store.buffer] for store in op.results)
+    if not all(map(_has_adjacent_channels, template_results)) or all(
+        map(_has_adjacent_channels, copies)
+    ):
         return ""
     return "its channels are not adjacent in memory, but those of the tiles are"
 
 
-def _channels_beside(buffer: Buffer) -> bool:
+def _has_adjacent_channels(buffer: Buffer) -> bool:
     """Whether channels (dimension 1) are adjacent in memory."""
     return len(buffer.size) > 2 and (buffer.size[1] == 1 or buffer.stride[1] == 1)
 
@@ -114,22 +120,22 @@ def inline_rejection(
     if buffer in _operands(main) and _needs_operand_in_memory(main, group, buffers):
         return "its reader loads windows in vectors, once per tap, so it must be in memory"
     if isinstance(main, Contraction) and buffer in _operands(main):
-        if work > _CHEAP:
+        if work > _MAX_CHEAP_COST:
             return "every block of the template would recompute it"
         if bytes_read > buffers[buffer].dtype.itemsize:
             return "every block of the template would read more bytes"
         return ""
     if isinstance(main, Attention):
-        many = [tree for tree in (main.k, main.v, main.mask) if tree is not None]
-        if any(load.buffer == buffer for tree in many for load in loads(tree)):
+        shared_operands = [tree for tree in (main.k, main.v, main.mask) if tree is not None]
+        if any(load.buffer == buffer for tree in shared_operands for load in loads(tree)):
             return "every block of rows would recompute it"
-    reads = _count_reads(buffer, reader, hints)
-    own = evaluate(numel(group.outer), dict(hints))
-    if reads <= _REPEATS * own:
+    read_count = _count_reads(buffer, reader, hints)
+    points = evaluate(numel(group.outer), dict(hints))
+    if read_count <= _MAX_REPEATS * points:
         return ""
-    if work <= _CHEAP and bytes_read <= buffers[buffer].dtype.itemsize:
+    if work <= _MAX_CHEAP_COST and bytes_read <= buffers[buffer].dtype.itemsize:
         return ""
-    return f"each of its elements would be computed {reads / max(own, 1):.0f} times"
+    return f"each of its elements would be computed {read_count / max(points, 1):.0f} times"
 
 
 def _needs_operand_in_memory(main: Operation, group: Group, buffers: Mapping[str, Buffer]) -> bool:
@@ -146,24 +152,26 @@ def _needs_operand_in_memory(main: Operation, group: Group, buffers: Mapping[str
             return True
         if len(written.size) > 2 and written.stride[1] == 1 and store.index[1].is_Symbol:
             steps = zip(load.index, buffers[load.buffer].stride, strict=True)
-            place = sympy.Add(*(i * step for i, step in steps))
-            if affine_parts(place, {store.index[1]}).step(store.index[1]) != 1:
+            offset = sympy.Add(*(i * step for i, step in steps))
+            if affine_parts(offset, {store.index[1]}).step(store.index[1]) != 1:
                 return True
     return False
 
 
 def _count_reads(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
     """Return the number of reads of a buffer's elements in a group, repeated reads included."""
-    times = 0
+    total = 0
     for member in reader.members:
-        own = isinstance(member, Scatter)  # sources and results have loops of their own
-        stored = [(reader.outer, store.value) for store in member.results]
-        scopes = [(scope.axes, scope.value) for scope in member.operands]
-        for axes, tree in (*scopes, *stored):
+        has_separate_loops = isinstance(
+            member, Scatter
+        )  # sources and results have loops of their own
+        stored_trees = [(reader.outer, store.value) for store in member.results]
+        operand_trees = [(scope.axes, scope.value) for scope in member.operands]
+        for axes, tree in (*operand_trees, *stored_trees):
             count = sum(load.buffer == buffer for load in loads(tree))
-            points = axes if own else (*reader.outer, *reader.inner)
-            times += count * evaluate(numel(points), dict(hints)) if count else 0
-    return times
+            points = axes if has_separate_loops else (*reader.outer, *reader.inner)
+            total += count * evaluate(numel(points), dict(hints)) if count else 0
+    return total
 
 
 def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
@@ -186,7 +194,7 @@ def _varies(load: Load, axes: tuple[Axis, ...]) -> bool:
         blocks = {
             part: sympy.Integer(0)
             for part in index.atoms(FloorDiv)
-            if part.args[1].is_Integer and part.args[1] >= _BLOCK
+            if part.args[1].is_Integer and part.args[1] >= _MIN_BLOCK
         }
         symbols |= index.xreplace(blocks).free_symbols
     return bool(load.indirect) or all(axis.var in symbols for axis in axes)

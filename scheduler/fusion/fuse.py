@@ -23,10 +23,11 @@ _MAX_VISITS = 2000
 #: Maximum number of readers of a buffer considered as siblings of a reduction.
 _MAX_SIBLINGS = 4
 #: Maximum size and depth of a fused value's tree; shared parts count at each use.
-LARGEST_TREE = 1024
-DEEPEST_TREE = 96
+MAX_TREE_PARTS = 1024
+MAX_TREE_LEVELS = 96
 _TOO_LARGE = (
-    f"its expression tree would exceed the limit of {LARGEST_TREE} nodes or {DEEPEST_TREE} levels"
+    f"its expression tree would exceed the limit of {MAX_TREE_PARTS} nodes "
+    f"or {MAX_TREE_LEVELS} levels"
 )
 
 
@@ -108,23 +109,25 @@ class Fusion:
         latest first; for a reduction also the reductions that read the same buffers."""
         if op.group_kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION, GroupKind.SCAN):
             return []
-        numbers = {self._writer[name] for name in op.reads if name in self._writer}
-        later = (GroupKind.EXTERN, GroupKind.SCAN, GroupKind.SORT)
-        found = [self.groups[n] for n in numbers if self.groups[n].kind not in later]
-        found.sort(key=lambda g: (g.is_template, g.kind is not GroupKind.POINTWISE, g.number))
-        found.reverse()
+        producer_numbers = {self._writer[name] for name in op.reads if name in self._writer}
+        excluded_kinds = (GroupKind.EXTERN, GroupKind.SCAN, GroupKind.SORT)
+        candidates = [
+            self.groups[n] for n in producer_numbers if self.groups[n].kind not in excluded_kinds
+        ]
+        candidates.sort(key=lambda g: (g.is_template, g.kind is not GroupKind.POINTWISE, g.number))
+        candidates.reverse()
         if op.group_kind is GroupKind.REDUCTION:
             for name in op.reads:
                 for number in self._readers.get(name, [])[-_MAX_SIBLINGS:]:
                     group = self.groups[number]
-                    if group.kind is GroupKind.REDUCTION and group not in found:
-                        found.append(group)
-        return found
+                    if group.kind is GroupKind.REDUCTION and group not in candidates:
+                        candidates.append(group)
+        return candidates
 
     def _try(
-        self, op: Operation, group: Group, together: Collection[int] = ()
+        self, op: Operation, group: Group, merged_numbers: Collection[int] = ()
     ) -> Placement | Rejection:
-        """Try to place ``op`` in the group; the groups ``together`` count as part of it."""
+        """Try to place ``op`` in the group; groups in ``merged_numbers`` count as part of it."""
         is_pointwise = op.group_kind is GroupKind.POINTWISE
         if group.is_template and is_pointwise and self._belongs_to_reader(op, group):
             return Rejection("it is inlined into its reader instead")
@@ -137,11 +140,11 @@ class Fusion:
             rejection = self._rows_rejection(group, [op])
             if rejection:
                 return Rejection(rejection)
-        within = {group.number, *together}
-        if self._is_too_large(self._extent(op, within, self._extents)):
+        member_numbers = {group.number, *merged_numbers}
+        if self._is_too_large(self._extent(op, member_numbers, self._extents)):
             return Rejection(_TOO_LARGE)
-        others = {self._writer[name] for name in op.reads if name in self._writer}
-        if self._reaches(others - within, group):
+        producer_numbers = {self._writer[name] for name in op.reads if name in self._writer}
+        if self._reaches(producer_numbers - member_numbers, group):
             return Rejection(
                 "another of its inputs depends on the group: fusion would create a cycle"
             )
@@ -151,11 +154,11 @@ class Fusion:
         """Return why these readers should not compute pointwise work that others need, or ""."""
         reduction = next((r for r in readers if r.group_kind is GroupKind.REDUCTION), None)
         names = {reader.name for reader in readers} | {member.name for member in group.members}
-        elsewhere = any(
+        is_read_outside = any(
             name in self.outputs or any(c.name not in names for c in self._consumers.get(name, []))
             for name in group.written()
         )
-        return rows_rejection(reduction, self.hints) if reduction and elsewhere else ""
+        return rows_rejection(reduction, self.hints) if reduction and is_read_outside else ""
 
     def _belongs_to_reader(self, op: Operation, group: Group) -> bool:
         """Whether the readers of ``op`` can compute it themselves while the template result that it
@@ -178,8 +181,10 @@ class Fusion:
         if op.group_kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION):
             return False
         size = self.buffers[buffer].size
-        places = [load.index for load in direct_loads(op) if load.buffer == buffer]
-        return bool(places) and all(invert_index(p, size, op.loops) is not None for p in places)
+        read_indices = [load.index for load in direct_loads(op) if load.buffer == buffer]
+        return bool(read_indices) and all(
+            invert_index(p, size, op.loops) is not None for p in read_indices
+        )
 
     def _extend(self, group: Group, joined: Placement) -> None:
         if joined.regrouped:
@@ -217,7 +222,7 @@ class Fusion:
         return size + sum(s for s, _ in inner), depth + max((d for _, d in inner), default=0)
 
     def _is_too_large(self, extent: Extent) -> bool:
-        return extent[0] > LARGEST_TREE or extent[1] > DEEPEST_TREE
+        return extent[0] > MAX_TREE_PARTS or extent[1] > MAX_TREE_LEVELS
 
     def _combined_extents(self, group: Group, reader: Group) -> dict[str, Extent] | None:
         """The extents of the reader's trees with the group inlined; None if one is too large."""
@@ -264,9 +269,9 @@ class Fusion:
     def _merge(self, group: Group, reader: Group) -> bool:
         if reader.kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION):
             return False
-        found = merge_reindexing(group, reader, self.buffers)
-        if isinstance(found, Rejection):
-            self._decide(group.name, reader.name, False, found.reason)
+        reindexing = merge_reindexing(group, reader, self.buffers)
+        if isinstance(reindexing, Rejection):
+            self._decide(group.name, reader.name, False, reindexing.reason)
             return False
         rejection = self._rows_rejection(group, reader.members)
         if rejection:
@@ -287,7 +292,7 @@ class Fusion:
         self._extents.update(extents)
         axes = (*reader.outer, *reader.inner)
         results = [
-            reindex_pointwise(member, found, axes, self.sizes)
+            reindex_pointwise(member, reindexing, axes, self.sizes)
             for member in group.members
             if isinstance(member, Pointwise)
         ]
@@ -312,17 +317,17 @@ class Fusion:
             return
         self._extents.update(extents)
         value, nodes = inlined_value(group, results[0])
-        made = [
+        inlined_members = [
             replace_loads(member, results[0], value, nodes, group, reader, self.buffers)
             for member in reader.members
         ]
-        if any(member is None for member in made):
+        if any(member is None for member in inlined_members):
             self._decide(
                 group.name, reader.name, False, "the positions that it reads cannot be expressed"
             )
             return
         self._decide(group.name, reader.name, True, "inlined into its only reader")
-        reader.members[:] = [member for member in made if member is not None]
+        reader.members[:] = [member for member in inlined_members if member is not None]
         self._absorb(group, reader)
         if reader.kind is GroupKind.POINTWISE:
             self._join_producer(reader)

@@ -75,13 +75,13 @@ def _needs(
 
 
 def _rebuild(
-    nodes: Sequence[SchedulerNode], joined: dict[int, list[int]], positions: dict[str, int]
+    nodes: Sequence[SchedulerNode], group_of_node: dict[int, list[int]], positions: dict[str, int]
 ) -> list[SchedulerNode]:
     """Put each fused node at the position of its last member, where all its inputs are available,
     and move readers of the earlier members behind it."""
     results = []
     for k, node in enumerate(nodes):
-        group = joined.get(k, [k])
+        group = group_of_node.get(k, [k])
         if len(group) == 1:
             results.append(node)
         elif k == group[-1]:

@@ -23,11 +23,11 @@ def inlined_value(group: Group, buffer: str) -> tuple[Value, tuple[str, ...]]:
     nodes: dict[str, dict[str, None]] = {}
     for member in group.members:
         (store,) = member.results
-        own = dict.fromkeys(member.nodes)
+        node_names = dict.fromkeys(member.nodes)
         for load in loads(store.value):
-            own.update(nodes.get(load.buffer, {}))
+            node_names.update(nodes.get(load.buffer, {}))
         values[store.buffer] = substitute_loads(store.value, values)
-        nodes[store.buffer] = own
+        nodes[store.buffer] = node_names
     return values[buffer], tuple(nodes[buffer])
 
 
@@ -51,31 +51,30 @@ def replace_loads(
 
     Returns None if the index cannot be expressed over the group's loops.
     """
-    place = group.written()[buffer]
+    stored_index = group.written()[buffer]
     size = buffers[buffer].size
-    failed: list[Load] = []
-    rounds = op.rounds_reads
+    unexpressed_loads: list[Load] = []
 
-    def change(part: Value) -> Value | None:
-        if not isinstance(part, Load) or part.buffer != buffer:
+    def change(load: Value) -> Value | None:
+        if not isinstance(load, Load) or load.buffer != buffer:
             return None
-        inside = access_ranges(part, reader.ranges.over(op.loops))
-        reindexing = reindexing_at(place, size, group.outer, part.index, inside)
+        reader_ranges = access_ranges(load, reader.ranges.over(op.loops))
+        reindexing = reindexing_at(stored_index, size, group.outer, load.index, reader_ranges)
         if reindexing is None:
-            failed.append(part)
+            unexpressed_loads.append(load)
             return None
         result = substitute(value, reindexing)
-        for indirect in part.indirect:
+        for indirect in load.indirect:
             result = bind_indirect(result, indirect)
-        result = simplify_tree(result, inside)
-        if rounds and result.dtype is not part.dtype:
-            return Cast(result, part.dtype)
+        result = simplify_tree(result, reader_ranges)
+        if op.rounds_reads and result.dtype is not load.dtype:
+            return Cast(result, load.dtype)
         return result
 
     if not any(load.buffer == buffer for tree in op.trees for load in loads(tree)):
         return op
     result = op.map_trees(lambda tree: rebuild(tree, change))
-    return None if failed else result.with_nodes(nodes)
+    return None if unexpressed_loads else result.with_nodes(nodes)
 
 
 def inline_views(

@@ -89,15 +89,15 @@ def _reindexings(
     op: Pointwise, group: Group, buffers: Buffers
 ) -> Iterator[tuple[Reindexing, tuple[Axis, ...]]]:
     """Yield ways to run ``op`` over all of the group's loops, or over the outer loops only."""
-    whole = (*group.outer, *group.inner)
-    levels = [whole] if not group.inner else [whole, group.outer]
+    all_axes = (*group.outer, *group.inner)
+    levels = [all_axes] if not group.inner else [all_axes, group.outer]
     for load in dict.fromkeys(direct_loads(op)):
         size = buffers[load.buffer].size
-        for at in group.accesses(load.buffer):
+        for index in group.accesses(load.buffer):
             for axes in levels:
-                if invert_index(at, size, axes) is None:
+                if invert_index(index, size, axes) is None:
                     continue
-                reindexing = reindexing_at(load.index, size, op.axes, at, group.sizes.over(axes))
+                reindexing = reindexing_at(load.index, size, op.axes, index, group.sizes.over(axes))
                 if reindexing is not None:
                     yield reindexing, axes
     if group.inner:
@@ -112,36 +112,41 @@ def _row_reindexings(
     for load in dict.fromkeys(direct_loads(op)):
         if load.buffer not in written:
             continue
-        size, at = buffers[load.buffer].size, written[load.buffer]
-        rows = tuple(a for a in op.axes if any(i.has(a.var) for i in load.index))
-        rest = tuple(a for a in op.axes if a not in rows)
-        if invert_index(at, size, group.outer) is None:
+        size, stored_index = buffers[load.buffer].size, written[load.buffer]
+        row_axes = tuple(a for a in op.axes if any(i.has(a.var) for i in load.index))
+        step_axes = tuple(a for a in op.axes if a not in row_axes)
+        if invert_index(stored_index, size, group.outer) is None:
             continue
-        if [a.size for a in rest] != [a.size for a in group.inner]:
+        if [a.size for a in step_axes] != [a.size for a in group.inner]:
             continue
-        reindexing = reindexing_at(load.index, size, rows, at, group.ranges)
+        reindexing = reindexing_at(load.index, size, row_axes, stored_index, group.ranges)
         if reindexing is not None:
-            steps = {mine.var: its.var for mine, its in zip(rest, group.inner, strict=True)}
+            steps = {
+                op_axis.var: group_axis.var
+                for op_axis, group_axis in zip(step_axes, group.inner, strict=True)
+            }
             yield {**reindexing, **steps}, (*group.outer, *group.inner)
 
 
 def _reads_same_points(op: Operation, group: Group) -> bool:
     """Whether ``op`` reads the group's values only at the same point."""
     written = group.written()
-    every = (load for tree in op.trees for load in loads(tree))
-    return all(load.buffer not in written or load.index == written[load.buffer] for load in every)
+    all_loads = (load for tree in op.trees for load in loads(tree))
+    return all(
+        load.buffer not in written or load.index == written[load.buffer] for load in all_loads
+    )
 
 
 def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Placement | Rejection:
     axes = op.loops
-    whole = (*group.outer, *group.inner)
+    all_axes = (*group.outer, *group.inner)
     outer, inner = ({a.var for a in part} for part in (group.outer, group.inner))
     for load in dict.fromkeys(direct_loads(op)):
         size = buffers[load.buffer].size
-        for at in group.accesses(load.buffer):
-            if invert_index(at, size, whole) is None:
+        for index in group.accesses(load.buffer):
+            if invert_index(index, size, all_axes) is None:
                 continue
-            reindexing = reindexing_at(load.index, size, axes, at, group.ranges)
+            reindexing = reindexing_at(load.index, size, axes, index, group.ranges)
             if reindexing is None:
                 continue
             if any(reindexing[a.var].free_symbols & inner for a in op.axes):
@@ -194,17 +199,17 @@ def merge_reindexing(producer: Group, consumer: Group, buffers: Buffers) -> Rein
     """Express the producer's loops over the consumer's, if both visit the same points."""
     if len(producer.members) + len(consumer.members) > MAX_MEMBERS:
         return Rejection(f"together they exceed the limit of {MAX_MEMBERS} operations")
-    whole = (*consumer.outer, *consumer.inner)
-    ranges = consumer.sizes.over(whole)
+    all_axes = (*consumer.outer, *consumer.inner)
+    ranges = consumer.sizes.over(all_axes)
     written = producer.written()
     trees = (tree for member in consumer.members for tree in member.trees)
     reads = [load for tree in trees for load in loads(tree) if load.buffer in written]
-    for buffer, place in written.items():
+    for buffer, stored_index in written.items():
         size = buffers[buffer].size
-        for at in consumer.accesses(buffer):
-            if invert_index(at, size, whole) is None:
+        for index in consumer.accesses(buffer):
+            if invert_index(index, size, all_axes) is None:
                 continue
-            reindexing = reindexing_at(place, size, producer.outer, at, ranges)
+            reindexing = reindexing_at(stored_index, size, producer.outer, index, ranges)
             if reindexing is not None and all(
                 load.index == reindex_index(written[load.buffer], reindexing, ranges)
                 for load in reads

@@ -16,7 +16,7 @@ from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Buffer, BufferKind, loop_spans, unshared_buffers
 
 #: Maximum number of free allocations considered for a new buffer; keeps planning linear.
-_CANDIDATES = 64
+_MAX_CANDIDATES = 64
 
 
 def with_frees(
@@ -35,7 +35,9 @@ def with_frees(
     frees: list[list[str]] = [[] for _ in nodes]
     for name, position in last.items():
         frees[position].append(name)
-    return tuple(replace(node, frees=tuple(f)) for node, f in zip(nodes, frees, strict=True))
+    return tuple(
+        replace(node, frees=tuple(freed)) for node, freed in zip(nodes, frees, strict=True)
+    )
 
 
 def loop_carried_reads(nodes: Sequence[SchedulerNode]) -> Iterator[tuple[str, int]]:
@@ -78,20 +80,22 @@ def plan_memory(
                 continue
             size = size_bytes(buffers[name])
             # A data-dependent size is allocated once it is known, and not shared.
-            candidates = [] if unbacked_sizes(size) else free[-_CANDIDATES:]
-            comparable = [p for p in candidates if _larger(size, pools[p], sizes) is not None]
-            if not comparable:
+            candidates = [] if unbacked_sizes(size) else free[-_MAX_CANDIDATES:]
+            comparable_pools = [p for p in candidates if _larger(size, pools[p], sizes) is not None]
+            if not comparable_pools:
                 chosen = f"pool{len(pools)}"
                 pools[chosen] = size
             else:
                 required = evaluate(size, hints)
-                distances = [abs(evaluate(pools[pool], hints) - required) for pool in comparable]
-                chosen = comparable[distances.index(min(distances))]
+                distances = [
+                    abs(evaluate(pools[pool], hints) - required) for pool in comparable_pools
+                ]
+                chosen = comparable_pools[distances.index(min(distances))]
                 free.remove(chosen)
                 pools[chosen] = _larger(size, pools[chosen], sizes) or size
             storage[name] = chosen
-        dead = (storage[name] for name in node.frees if name in storage)
-        free.extend(pool for pool in dead if not unbacked_sizes(pools[pool]))
+        freed_pools = (storage[name] for name in node.frees if name in storage)
+        free.extend(pool for pool in freed_pools if not unbacked_sizes(pools[pool]))
     return storage, pools
 
 

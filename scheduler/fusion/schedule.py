@@ -59,22 +59,26 @@ def _fuse(
     """Fuse between loop markers; no operation is fused or moved across one."""
     nodes: list[SchedulerNode] = []
     decisions: list[FusionDecision] = []
-    parts: list[list[Operation]] = []  # each marker is a part
-    for is_mark, run in groupby(lowered.operations, lambda op: op.group_kind is GroupKind.LOOP):
-        part = list(run)
-        parts += [[mark] for mark in part] if is_mark else [part]
+    sections: list[list[Operation]] = []  # each marker is a section
+    for is_mark, operations in groupby(
+        lowered.operations, lambda op: op.group_kind is GroupKind.LOOP
+    ):
+        section = list(operations)
+        sections += [[mark] for mark in section] if is_mark else [section]
     readers: dict[str, set[int]] = {}
-    for number, part in enumerate(parts):
-        for name in (name for op in part for name in op.reads):
+    for number, section in enumerate(sections):
+        for name in (name for op in section for name in op.reads):
             readers.setdefault(name, set()).add(number)
-    for number, part in enumerate(parts):
-        if part[0].group_kind is GroupKind.LOOP:
-            nodes.append(single_node(part[0], positions))
+    for number, section in enumerate(sections):
+        if section[0].group_kind is GroupKind.LOOP:
+            nodes.append(single_node(section[0], positions))
             continue
-        elsewhere = {n for op in part for n in op.writes if readers.get(n, set()) - {number}}
-        part_nodes, part_decisions = _fuse_part(lowered, part, elsewhere, positions)
-        nodes += part_nodes
-        decisions += part_decisions
+        read_by_others = {
+            n for op in section for n in op.writes if readers.get(n, set()) - {number}
+        }
+        section_nodes, section_decisions = _fuse_part(lowered, section, read_by_others, positions)
+        nodes += section_nodes
+        decisions += section_decisions
     return nodes, decisions
 
 
@@ -112,9 +116,9 @@ def _finalize(group: Group, needed: set[str], positions: dict[str, int]) -> Sche
         members: list[Operation] = []
         for member in group.members:
             inside = member.name in group.inside or not group.inner
-            known = values[inside]
-            inlined = [n for name in member.reads if name in known for n in nodes[name]]
-            op = member.map_trees(partial(substitute_loads, values=known))
+            inlined_values = values[inside]
+            inlined = [n for name in member.reads if name in inlined_values for n in nodes[name]]
+            op = member.map_trees(partial(substitute_loads, values=inlined_values))
             members.append(op.with_nodes(tuple(dict.fromkeys(inlined))))
             if op.group_kind is GroupKind.POINTWISE:
                 (store,) = members[-1].results
@@ -149,6 +153,6 @@ def _with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str
         )
         values[store.buffer], nodes[store.buffer] = result.value, result.nodes
         stores[store.buffer] = result
-    kept = tuple(store for store in stores.values() if store.buffer in needed)
-    every = tuple(dict.fromkeys(n for s in kept for n in (*main.nodes, *s.nodes)))
-    return main.with_results(kept, every)
+    needed_stores = tuple(store for store in stores.values() if store.buffer in needed)
+    node_names = tuple(dict.fromkeys(n for s in needed_stores for n in (*main.nodes, *s.nodes)))
+    return main.with_results(needed_stores, node_names)

@@ -33,7 +33,7 @@ def verify(plan: Schedule) -> None:
             operations.write(member)
         results = {name for member in node.members for name in member.writes}
         operations.forget(results.difference(node.writes))
-    freed_at = {name: place for place, node in enumerate(plan.nodes) for name in node.frees}
+    freed_at = {name: position for position, node in enumerate(plan.nodes) for name in node.frees}
     for name, end in loop_carried_reads(plan.nodes):
         if freed_at.get(name, end) < end:
             raise InconsistentError(f"{name} is freed in a loop whose next step reads it")

@@ -41,7 +41,7 @@ def bitcast(b: Builder, tensor: Tensor, target: DType) -> Tensor:
         pairs = simplify(FloorDiv(reals.size[-1], sympy.Integer(2)))
 
         def at(index: Index) -> Value:
-            parts = (reals.at((*index[:-1], index[-1] * 2 + which)) for which in range(2))
+            parts = (reals.at((*index[:-1], index[-1] * 2 + component)) for component in range(2))
             return call("complex", *parts)
 
         return Tensor((*reals.size[:-1], pairs), target, at, "", reals.nodes)
@@ -67,37 +67,37 @@ def _cast(value: Value, source: DType, target: DType) -> Value:
 def round_exactly(value: Value, dtype: DType) -> Value:
     """Round ``value`` to ``dtype`` where the interpreter would otherwise keep it exact. The result
     has that type and is to be upcast like a loaded element."""
-    whole = _UNSIGNED[dtype.itemsize]
-    return _cast(_cast(value, dtype, whole), whole, dtype)
+    integer_type = _UNSIGNED[dtype.itemsize]
+    return _cast(_cast(value, dtype, integer_type), integer_type, dtype)
 
 
 def _split(tensor: Tensor, target: DType) -> Tensor:
-    source, whole = tensor.dtype, _UNSIGNED[tensor.dtype.itemsize]
-    part, count = _UNSIGNED[target.itemsize], source.itemsize // target.itemsize
+    source, word_type = tensor.dtype, _UNSIGNED[tensor.dtype.itemsize]
+    part_type, count = _UNSIGNED[target.itemsize], source.itemsize // target.itemsize
 
     def at(index: Index) -> Value:
-        *place, last = index
-        word = _cast(tensor.at((*place, FloorDiv(last, sympy.Integer(count)))), source, whole)
-        by = index_value(Mod(last, sympy.Integer(count)) * (8 * target.itemsize))
-        shifted = call("rshift", word, upcast(by, whole))
-        return _cast(trees.cast(shifted, part), part, target)
+        *leading, last = index
+        word = _cast(tensor.at((*leading, FloorDiv(last, sympy.Integer(count)))), source, word_type)
+        shift = index_value(Mod(last, sympy.Integer(count)) * (8 * target.itemsize))
+        shifted = call("rshift", word, upcast(shift, word_type))
+        return _cast(trees.cast(shifted, part_type), part_type, target)
 
     return Tensor((*tensor.size[:-1], tensor.size[-1] * count), target, at, "", tensor.nodes)
 
 
 def _join(tensor: Tensor, target: DType) -> Tensor:
-    source, whole = tensor.dtype, _UNSIGNED[target.itemsize]
-    part, count = _UNSIGNED[source.itemsize], target.itemsize // source.itemsize
+    source, word_type = tensor.dtype, _UNSIGNED[target.itemsize]
+    part_type, count = _UNSIGNED[source.itemsize], target.itemsize // source.itemsize
     size = simplify(FloorDiv(tensor.size[-1], sympy.Integer(count)))
 
     def at(index: Index) -> Value:
         words = []
-        for place in range(count):
-            element = tensor.at((*index[:-1], index[-1] * count + place))
-            wide = trees.cast(_cast(element, source, part), whole)
-            by = const(8 * source.itemsize * place, whole)
-            words.append(call("lshift", wide, by) if place else wide)
+        for position in range(count):
+            element = tensor.at((*index[:-1], index[-1] * count + position))
+            wide = trees.cast(_cast(element, source, part_type), word_type)
+            shift = const(8 * source.itemsize * position, word_type)
+            words.append(call("lshift", wide, shift) if position else wide)
         joined = reduce(lambda x, y: call("bitwise_or", x, y), words)
-        return _cast(joined, whole, target)
+        return _cast(joined, word_type, target)
 
     return Tensor((*tensor.size[:-1], size), target, at, "", tensor.nodes)

@@ -20,12 +20,12 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
     returned as a tensor without dimensions."""
     names = []
     for name, value in zip(b.graph.outputs, outputs, strict=True):
-        size = isinstance(value, sympy.Expr)
-        result = scalars.scalar(index_value(value)) if size else value
+        is_number = isinstance(value, sympy.Expr)
+        result = scalars.scalar(index_value(value)) if is_number else value
         assert isinstance(result, Tensor)
         names.append(_output(b, name, result))
     assertions = _assertions(b)
-    results = [*names, *(each.buffer for each in assertions)]
+    results = [*names, *(assertion.buffer for assertion in assertions)]
     operations = live_operations(b.operations, results)
     read = {*results, *(name for op in operations for name in op.reads)}
     for number, op in enumerate(operations):
@@ -62,17 +62,17 @@ def _assertions(b: Builder) -> tuple[Assertion, ...]:
     b.sources = nodes
 
     def read(index: Index) -> Value:
-        found: Value = values[-1]
-        for place, value in enumerate(values[:-1]):
-            here = trees.equal(index[0], place)
-            found = call("where", here, value, found)
-        return found
+        result: Value = values[-1]
+        for position, value in enumerate(values[:-1]):
+            is_selected = trees.equal(index[0], position)
+            result = call("where", is_selected, value, result)
+        return result
 
     buffer = b.pointwise((sympy.Integer(len(values)),), DType.BOOL, read).buffer
     b.buffers[buffer] = replace(b.buffers[buffer], kind=BufferKind.OUTPUT, source_name="assertions")
     return tuple(
-        Assertion(buffer, place, node, message)
-        for place, (node, message, _) in enumerate(b.assertions)
+        Assertion(buffer, position, node, message)
+        for position, (node, message, _) in enumerate(b.assertions)
     )
 
 

@@ -23,10 +23,10 @@ def lazy_elementwise(
     compute it. ``size`` defaults to the broadcast of the arguments."""
     if size is None:
         size = broadcast_size([arg.size for arg in args if isinstance(arg, Tensor)])
-    shape = size
-    wide = [broadcast(arg, shape) if isinstance(arg, Tensor) else arg for arg in args]
+    result_size = size
+    operands = [broadcast(arg, result_size) if isinstance(arg, Tensor) else arg for arg in args]
 
     def read(index: Index) -> Value:
-        return function(*(element(arg, index, dtype) for arg in wide))
+        return function(*(element(arg, index, dtype) for arg in operands))
 
-    return Tensor(shape, dtype, read)
+    return Tensor(result_size, dtype, read)

@@ -27,34 +27,34 @@ def node_statuses(lowered: Lowered) -> dict[str, NodeStatus]:
     later, or it has no outputs and is unknown."""
     externs = {op.node for op in lowered.operations if isinstance(op, Extern)}
     computed = {name for op in lowered.operations for name in op.nodes}
-    due = _needed_writers(lowered.graph) - lowered.without_work
-    found: dict[str, NodeStatus] = {}
+    needed_writers = _needed_writers(lowered.graph) - lowered.without_work
+    statuses: dict[str, NodeStatus] = {}
     for node in lowered.graph.nodes:
         if node.name in externs:
-            found[node.name] = NodeStatus.EXTERN
+            statuses[node.name] = NodeStatus.EXTERN
         elif node.name in computed:
-            found[node.name] = NodeStatus.COMPUTED
+            statuses[node.name] = NodeStatus.COMPUTED
         elif not node.outputs:
             if lookup_op(node.target) is not None:
-                found[node.name] = NodeStatus.CHECK
-        elif node.name not in due:
-            found[node.name] = NodeStatus.FREE
-    return found
+                statuses[node.name] = NodeStatus.CHECK
+        elif node.name not in needed_writers:
+            statuses[node.name] = NodeStatus.FREE
+    return statuses
 
 
 def coverage_summary(lowered: Lowered) -> str:
     """``21 of 21 nodes accounted for: 15 in kernels, 2 externs, 4 without work``."""
-    found = node_statuses(lowered)
-    counts = Counter(found.values())
-    parts = ", ".join(f"{counts[one]} {one}" for one in NodeStatus if counts[one])
-    return f"{len(found)} of {len(lowered.graph.nodes)} nodes accounted for: {parts}"
+    statuses = node_statuses(lowered)
+    counts = Counter(statuses.values())
+    parts = ", ".join(f"{counts[status]} {status}" for status in NodeStatus if counts[status])
+    return f"{len(statuses)} of {len(lowered.graph.nodes)} nodes accounted for: {parts}"
 
 
 def uncovered_nodes(lowered: Lowered) -> list[Node]:
     """The nodes that are not accounted for. Comparing outputs does not find them, because the
     reference tracks writes by the same rules."""
-    found = node_statuses(lowered)
-    return [node for node in lowered.graph.nodes if node.name not in found]
+    statuses = node_statuses(lowered)
+    return [node for node in lowered.graph.nodes if node.name not in statuses]
 
 
 def _needed_writers(graph: Graph) -> set[str]:

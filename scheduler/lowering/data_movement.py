@@ -51,10 +51,12 @@ def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: 
 
     def read(i: Index) -> Value:
         distance = index_value(i[column] - i[row])
-        on_it = call("eq", distance, index_value(offset))
-        rest = tuple(x for d, x in enumerate(i) if d not in (row, column))
-        place = i[row] if offset >= 0 else i[column]
-        return trees.masked_value(on_it, self.at((*rest, place)), const(0, meta.dtype))
+        is_on_diagonal = call("eq", distance, index_value(offset))
+        leading = tuple(x for d, x in enumerate(i) if d not in (row, column))
+        position = i[row] if offset >= 0 else i[column]
+        return trees.masked_value(
+            is_on_diagonal, self.at((*leading, position)), const(0, meta.dtype)
+        )
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -108,12 +110,12 @@ def dsplit(b: Builder, self: Tensor, **_: Any) -> tuple[Tensor, ...]:
 def _at_least_rank(b: Builder, tensor: Tensor, rank: int) -> Tensor:
     """Implement ``atleast_1d``, ``atleast_2d`` and ``atleast_3d``: new dimensions at NumPy's
     positions."""
-    lacking = max(rank - tensor.rank, 0)
+    missing = max(rank - tensor.rank, 0)
     if rank == 3 and tensor.rank in (1, 2):
         before = 1 if tensor.rank == 1 else 0
         size = (*(_ONE,) * before, *tensor.size, _ONE)
     else:
-        size = (*(_ONE,) * lacking, *tensor.size)
+        size = (*(_ONE,) * missing, *tensor.size)
     return reshape(b, tensor, size)
 
 
@@ -121,13 +123,13 @@ def atleast(
     b: Builder, self: Tensor | None = None, tensors: tuple[Tensor, ...] = ()
 ) -> tuple[Tensor, ...]:
     """``atleast_1d``, ``atleast_2d``, ``atleast_3d`` for one tensor or several."""
-    given = tensors if self is None else (self,)
-    return tuple(reshape(b, tensor, b.meta(k).size) for k, tensor in enumerate(given))
+    inputs = tensors if self is None else (self,)
+    return tuple(reshape(b, tensor, b.meta(k).size) for k, tensor in enumerate(inputs))
 
 
 def hstack(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
-    wide = tuple(_at_least_rank(b, tensor, 1) for tensor in tensors)
-    return concat.cat(b, wide, 0 if wide[0].rank == 1 else 1)
+    ranked = tuple(_at_least_rank(b, tensor, 1) for tensor in tensors)
+    return concat.cat(b, ranked, 0 if ranked[0].rank == 1 else 1)
 
 
 def vstack(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
@@ -156,14 +158,14 @@ def block_diag(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 
     def read(i: Index) -> Value:
         value: Value = const(0, meta.dtype)
-        for block, corner in zip(blocks, corners, strict=False):
-            place = (i[0] - corner[0], i[1] - corner[1])
+        for block, corner in zip(blocks, corners[:-1], strict=True):
+            local_index = (i[0] - corner[0], i[1] - corner[1])
             conditions = []
-            for x, extent in zip(place, block.size, strict=True):
+            for x, extent in zip(local_index, block.size, strict=True):
                 conditions += [index_value(x) >= index_value(0)]
                 conditions += [trees.less_than(x, extent)]
-            own = upcast(block.at(place), meta.dtype)
-            value = trees.masked_value(trees.all_of(*conditions), own, value)
+            element = upcast(block.at(local_index), meta.dtype)
+            value = trees.masked_value(trees.all_of(*conditions), element, value)
         return value
 
     b.check_output_shape(corners[-1])
@@ -174,22 +176,22 @@ def chunk_cat(b: Builder, tensors: tuple[Tensor, ...], dim: int, num_chunks: int
     """Split each tensor into ``num_chunks`` chunks along ``dim``, padded with zeros, and
     concatenate the tensors chunk by chunk."""
     meta = b.meta()
-    at = normalize_dim(dim, tensors[0].rank)
+    axis = normalize_dim(dim, tensors[0].rank)
     chunks = as_expr(num_chunks)
-    parts = []
+    flat_chunks = []
     for tensor in tensors:
-        rows = FloorDiv(tensor.size[at] + chunks - 1, chunks)
+        rows = FloorDiv(tensor.size[axis] + chunks - 1, chunks)
 
         def read(i: Index, tensor: Tensor = tensor, rows: Expr = rows) -> Value:
-            row, *rest = scatter.unflatten_index(i[-1], (rows, *tensor.size[at + 1 :]))
-            place = i[at] * rows + row
-            value = upcast(tensor.at((*i[:at], place, *rest)), meta.dtype)
-            inside = trees.less_than(place, tensor.size[at])
-            return trees.masked_value(inside, value, const(0, meta.dtype))
+            row, *trailing = scatter.unflatten_index(i[-1], (rows, *tensor.size[axis + 1 :]))
+            position = i[axis] * rows + row
+            value = upcast(tensor.at((*i[:axis], position, *trailing)), meta.dtype)
+            is_inside = trees.less_than(position, tensor.size[axis])
+            return trees.masked_value(is_inside, value, const(0, meta.dtype))
 
-        size = (*tensor.size[:at], chunks, rows * product(tensor.size[at + 1 :]))
-        parts.append(Tensor(size, meta.dtype, read))
-    result = concat.concatenate(parts, at + 1, meta.dtype)
+        size = (*tensor.size[:axis], chunks, rows * product(tensor.size[axis + 1 :]))
+        flat_chunks.append(Tensor(size, meta.dtype, read))
+    result = concat.concatenate(flat_chunks, axis + 1, meta.dtype)
     b.check_output_shape(result.size)
     return materialize(b, result)
 
@@ -211,10 +213,10 @@ def cartesian_prod(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     rows = b.meta().size[0]
     columns = []
     for k, tensor in enumerate(tensors):
-        after = product(tuple(t.size[0] for t in tensors[k + 1 :]))
+        repeats = product(tuple(t.size[0] for t in tensors[k + 1 :]))
 
-        def index(i: Index, extent: Expr = tensor.size[0], after: Expr = after) -> Index:
-            return (Mod(FloorDiv(i[0], after), extent),)
+        def index(i: Index, extent: Expr = tensor.size[0], repeats: Expr = repeats) -> Index:
+            return (Mod(FloorDiv(i[0], repeats), extent),)
 
         columns.append(tensor.view((rows, _ONE), index))
     return concat.cat(b, tuple(columns), 1)
@@ -224,18 +226,32 @@ def cartesian_prod(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 
 
 def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
-    *lead, channels, height, width = self.size
-    r = as_expr(downscale_factor)
-    n = len(lead)
-    split = reshape(b, self, (*lead, channels, FloorDiv(height, r), r, FloorDiv(width, r), r))
-    moved = permute(split, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return reshape(b, moved, b.meta().size)
+    *leading, channels, height, width = self.size
+    factor = as_expr(downscale_factor)
+    leading_rank = len(leading)
+    split = reshape(
+        b,
+        self,
+        (*leading, channels, FloorDiv(height, factor), factor, FloorDiv(width, factor), factor),
+    )
+    permuted = permute(
+        split,
+        (
+            *range(leading_rank),
+            leading_rank,
+            leading_rank + 2,
+            leading_rank + 4,
+            leading_rank + 1,
+            leading_rank + 3,
+        ),
+    )
+    return reshape(b, permuted, b.meta().size)
 
 
 def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
-    batch, channels, *rest = self.size
-    number = as_expr(groups)
-    split = reshape(b, self, (batch, number, FloorDiv(channels, number), *rest))
+    batch, channels, *spatial = self.size
+    group_count = as_expr(groups)
+    split = reshape(b, self, (batch, group_count, FloorDiv(channels, group_count), *spatial))
     return reshape(b, views.transpose(split, 1, 2), self.size)
 
 
@@ -243,10 +259,10 @@ def take(b: Builder, self: Tensor, index: Tensor) -> Tensor:
     """Elements at positions of the flattened tensor."""
     meta = b.meta()
     count = product(self.size)
-    whole = reshape(b, self, (count,))
+    flat = reshape(b, self, (count,))
 
     def read(i: Index) -> Value:
-        return b.indirect(index, i, count, lambda x: whole.at((x,)))
+        return b.indirect(index, i, count, lambda x: flat.at((x,)))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -271,8 +287,8 @@ def matrix_power(b: Builder, self: Tensor, n: int) -> Tensor:
     if n == 0:
 
         def unit(i: Index) -> Value:
-            same = trees.equal(i[-1], i[-2])
-            return call("where", same, const(1, meta.dtype), 0)
+            is_diagonal = trees.equal(i[-1], i[-2])
+            return call("where", is_diagonal, const(1, meta.dtype), 0)
 
         return materialize(b, Tensor(meta.size, meta.dtype, unit))
     result: Tensor | None = None
@@ -293,9 +309,11 @@ def _matrix_product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
 def sum_to_size(b: Builder, self: Tensor, **_: Any) -> Tensor:
     """Sum over the dimensions that the requested size lacks."""
     meta = b.meta()
-    lead = self.rank - len(meta.size)
+    leading_rank = self.rank - len(meta.size)
     dims = tuple(
-        d for d in range(self.rank) if d < lead or (meta.size[d - lead] == 1 != self.size[d])
+        d
+        for d in range(self.rank)
+        if d < leading_rank or (meta.size[d - leading_rank] == 1 != self.size[d])
     )
     if not dims:
         return convert_result(b, self)
@@ -308,11 +326,11 @@ def unsafe_masked_index(
 ) -> Tensor:
     """Elements where the mask holds, ``fill`` elsewhere; only elements under the mask are read."""
     meta = b.meta()
-    picked = indexing.index_op(b, self, indices)
-    test = views.broadcast(mask, meta.size)
+    selected = indexing.index_op(b, self, indices)
+    is_selected = views.broadcast(mask, meta.size)
 
     def read(i: Index) -> Value:
-        condition = upcast(test.at(i), DType.BOOL)
-        return trees.masked_value(condition, picked.at(i), const(fill, meta.dtype))
+        condition = upcast(is_selected.at(i), DType.BOOL)
+        return trees.masked_value(condition, selected.at(i), const(fill, meta.dtype))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))

@@ -42,7 +42,7 @@ class ContradictionError(UserError):
 
 
 @contextmanager
-def error_context(place: str) -> Iterator[None]:
+def error_context(location: str) -> Iterator[None]:
     """Add a location to errors raised in the context.
 
     A rule is written for the arguments and shapes that torch gives its op. A file may contain
@@ -51,12 +51,14 @@ def error_context(place: str) -> Iterator[None]:
     try:
         yield
     except LimitError as error:
-        raise error.with_location(place) from error
+        raise error.with_location(location) from error
     except ContradictionError as error:
-        raise UserError(f"{place}: {error}") from error
+        raise UserError(f"{location}: {error}") from error
     except _RULE_ERRORS as error:
         detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise UserError(f"{place}: its arguments and shapes are inconsistent ({detail})") from error
+        raise UserError(
+            f"{location}: its arguments and shapes are inconsistent ({detail})"
+        ) from error
 
 
 FACTORS = NoKernel("matrix factorizations are computed by LAPACK")

@@ -34,14 +34,16 @@ def propagate_write(
     Raises ``Unsupported`` if the elements of the view cannot be distinguished from the others.
     """
     axes, index = b.loops(view.size, "i")
-    shown = view.at(index)
-    if not isinstance(shown, Load) or shown.indirect:
+    element = view.at(index)
+    if not isinstance(element, Load) or element.indirect:
         raise Unsupported("its target is not a view of memory")
-    base = b.tensor(b.buffers[shown.buffer])
-    place = tuple(simplify(i, b.sizes.over(axes)) for i in shown.index)
-    outside = [name for name, tensor in sharing.items() if not _is_view_of(b, tensor, base)]
-    if outside:
-        raise Unsupported(f"how {outside[0]!r} shares its memory is not supported")
+    base = b.tensor(b.buffers[element.buffer])
+    view_index = tuple(simplify(i, b.sizes.over(axes)) for i in element.index)
+    unsupported_names = [
+        name for name, tensor in sharing.items() if not _is_view_of(b, tensor, base)
+    ]
+    if unsupported_names:
+        raise Unsupported(f"how {unsupported_names[0]!r} shares its memory is not supported")
 
     if view.buffer:  # the whole memory: the result is the new memory
         new = b.realize(result)
@@ -49,13 +51,13 @@ def propagate_write(
 
     def read(at: Index) -> Value:
         try:
-            inside, where = _position(at, place, axes, base.size)
+            is_in_view, view_positions = _position(at, view_index, axes, base.size)
         except Unsupported:
-            inside, where = _flat_position(b, at, place, axes, base.size)
-        found = {axis.var: i for axis, i in where.items()}
+            is_in_view, view_positions = _flat_position(b, at, view_index, axes, base.size)
+        position_of_var = {axis.var: i for axis, i in view_positions.items()}
         return trees.masked_value(
-            inside,
-            upcast(result.at(tuple(found.get(i, i) for i in index)), base.dtype),
+            is_in_view,
+            upcast(result.at(tuple(position_of_var.get(i, i) for i in index)), base.dtype),
             base.at(at),
         )
 
@@ -83,74 +85,74 @@ def _rebase(tensor: Tensor, base: Tensor, new: Tensor) -> Tensor:
 
 
 def _position(
-    at: Index, place: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
+    at: Index, view_index: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
 ) -> tuple[Value, dict[Axis, Expr]]:
     """Whether an element of the memory is in a view, and the view's loop value at each axis.
 
-    ``place`` is the position of the view's element; each component must be a number, or steps along
-    one axis.
+    ``view_index`` is the position of the view's element; each component must be a number, or steps
+    along one axis.
     """
     conditions: list[Value] = []
-    found: dict[Axis, Expr] = {}
-    for i, expr, extent in zip(at, place, size, strict=True):
+    positions: dict[Axis, Expr] = {}
+    for i, expr, extent in zip(at, view_index, size, strict=True):
         form = affine(expr, {axis.var for axis in axes})
         if form is None:
             raise Unsupported(f"it writes to a view at {expr}, which cannot be inverted")
-        moving = [(axis, form.at(axis.var)) for axis in axes if form.at(axis.var) != 0]
-        rest = i - form.rest
-        if not moving:
-            conditions.append(trees.equal(rest, 0))
+        moving_axes = [(axis, form.at(axis.var)) for axis in axes if form.at(axis.var) != 0]
+        offset = i - form.rest
+        if not moving_axes:
+            conditions.append(trees.equal(offset, 0))
             continue
-        if len(moving) > 1 or not moving[0][1].is_Integer:
+        if len(moving_axes) > 1 or not moving_axes[0][1].is_Integer:
             raise Unsupported(f"it writes to a view at {expr}, which cannot be inverted")
-        axis, step = moving[0]
+        axis, step = moving_axes[0]
         if step < 0:
-            rest, step = -rest, -step
-        here = FloorDiv(rest, step) if step != 1 else rest
-        if axis in found:  # a diagonal: on it if both dimensions name the same element
+            offset, step = -offset, -step
+        position = FloorDiv(offset, step) if step != 1 else offset
+        if axis in positions:  # a diagonal: on it if both dimensions name the same element
             zero = index_value(0)
-            conditions.append(call("eq", index_value(here - found[axis]), zero))
-        found[axis] = here
+            conditions.append(call("eq", index_value(position - positions[axis]), zero))
+        positions[axis] = position
         if step != 1:
             zero = index_value(0)
-            conditions.append(call("eq", index_value(Mod(rest, as_expr(step))), zero))
-        if rest != i or step != 1 or not is_equal(axis.size, extent):
-            conditions.append(index_value(rest) >= index_value(0))
-            conditions.append(trees.less_than(found[axis], axis.size))
+            conditions.append(call("eq", index_value(Mod(offset, as_expr(step))), zero))
+        if offset != i or step != 1 or not is_equal(axis.size, extent):
+            conditions.append(index_value(offset) >= index_value(0))
+            conditions.append(trees.less_than(positions[axis], axis.size))
     for axis in axes:
-        if axis not in found and axis.size != 1:
+        if axis not in positions and axis.size != 1:
             raise Unsupported("it writes to an expanded view")
-        found.setdefault(axis, _ZERO)
-    return trees.all_of(*conditions), found
+        positions.setdefault(axis, _ZERO)
+    return trees.all_of(*conditions), positions
 
 
 def _flat_position(
-    b: Builder, at: Index, place: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
+    b: Builder, at: Index, view_index: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
 ) -> tuple[Value, dict[Axis, Expr]]:
-    """``_position`` for a view with another shape than its memory, by position in row-major order.
+    """``_position`` for a view whose shape differs from its memory's, by row-major position.
     The position must be a sum of steps along the axes, each longer than the total of the inner
     ones."""
     strides = layout.contiguous_strides(size)
-    shown = simplify(_dot(place, strides), b.sizes.over(axes))
-    form = affine(shown, {axis.var for axis in axes})
+    flat_position = simplify(_dot(view_index, strides), b.sizes.over(axes))
+    form = affine(flat_position, {axis.var for axis in axes})
     steps = [(axis, form.at(axis.var)) for axis in axes] if form is not None else []
     if form is None or not all(step.is_Integer and axis.size.is_Integer for axis, step in steps):
-        raise Unsupported(f"it writes to a view at {shown}, which cannot be inverted")
+        raise Unsupported(f"it writes to a view at {flat_position}, which cannot be inverted")
     steps.sort(key=lambda pair: -abs(int(pair[1])))
-    reach = 0
+    inner_extent = 0
     for axis, step in reversed(steps):
-        if step <= reach:
+        if step <= inner_extent:
             raise Unsupported("it writes to an expanded, transposed or overlapping view")
-        reach += int(step) * (int(axis.size) - 1)
-    left: Expr = _dot(at, strides) - form.rest
-    conditions = [index_value(left) >= index_value(0)]
-    found: dict[Axis, Expr] = {}
+        inner_extent += int(step) * (int(axis.size) - 1)
+    remainder: Expr = _dot(at, strides) - form.rest
+    conditions = [index_value(remainder) >= index_value(0)]
+    positions: dict[Axis, Expr] = {}
     for axis, step in steps:
-        found[axis] = FloorDiv(left, step) if step != 1 else left
-        left = Mod(left, as_expr(step)) if step != 1 else _ZERO
-        conditions.append(trees.less_than(found[axis], axis.size))
-    conditions.append(trees.equal(left, 0))
-    return trees.all_of(*conditions), found
+        positions[axis] = FloorDiv(remainder, step) if step != 1 else remainder
+        remainder = Mod(remainder, as_expr(step)) if step != 1 else _ZERO
+        conditions.append(trees.less_than(positions[axis], axis.size))
+    conditions.append(trees.equal(remainder, 0))
+    return trees.all_of(*conditions), positions
 
 
 def _dot(index: Index, strides: Index) -> Expr:

@@ -48,13 +48,13 @@ def _reflected(x: Value, size: Expr, aligned: bool) -> Value:
     count = _size_value(size, x.dtype)
     low = const(0.0 if aligned else -0.5, x.dtype)
     span = count - 1 if aligned else count
-    away = call("abs", x - low)
-    over = call("fmod", away, span)
-    turns = call("floor", away / span)
-    half = turns * 0.5
-    even = call("eq", call("floor", half), half)
-    there, back = over + low, span - over + low
-    return call("where", even, there, back)
+    distance = call("abs", x - low)
+    remainder = call("fmod", distance, span)
+    reflections = call("floor", distance / span)
+    half_reflections = reflections * 0.5
+    is_even = call("eq", call("floor", half_reflections), half_reflections)
+    forward, backward = remainder + low, span - remainder + low
+    return call("where", is_even, forward, backward)
 
 
 def _padded(x: Value, size: Expr, padding: int, aligned: bool) -> Value:
@@ -66,25 +66,25 @@ def _padded(x: Value, size: Expr, padding: int, aligned: bool) -> Value:
 class _Sampler:
     """Reads for one output position; ``places`` are integers held as floats."""
 
-    def __init__(self, b: Builder, input: Tensor, held: DType) -> None:
-        self.b, self.input, self.held = b, input, held
+    def __init__(self, b: Builder, input: Tensor, dtype: DType) -> None:
+        self.b, self.input, self.held = b, input, dtype
 
-    def read(self, known: Index, places: list[Value]) -> Value:
+    def read(self, leading: Index, positions: list[Value]) -> Value:
         """The element at the position; 0 outside the input."""
         conditions: list[Value] = []
         clamped = []  # to a range that an integer can hold
-        for place, size in zip(places, self.input.size[2:], strict=True):
-            conditions += [place >= 0, place < _size_value(size, place.dtype)]
-            clamped.append(trees.cast(_clipped(place, size), DType.I64))
-        value = self._at(known, clamped)
+        for position, size in zip(positions, self.input.size[2:], strict=True):
+            conditions += [position >= 0, position < _size_value(size, position.dtype)]
+            clamped.append(trees.cast(_clipped(position, size), DType.I64))
+        value = self._at(leading, clamped)
         return trees.masked_value(trees.all_of(*conditions), value, const(0, self.held))
 
-    def _at(self, known: Index, places: list[Value]) -> Value:
-        if not places:
-            return upcast(self.input.at(known), self.held)
-        first, *rest = places
-        size = self.input.size[len(known)]
-        return read_at(self.b, first, size, lambda i: self._at((*known, i), rest))
+    def _at(self, leading: Index, positions: list[Value]) -> Value:
+        if not positions:
+            return upcast(self.input.at(leading), self.held)
+        position, *other_positions = positions
+        size = self.input.size[len(leading)]
+        return read_at(self.b, position, size, lambda i: self._at((*leading, i), other_positions))
 
 
 def grid_sampler(
@@ -111,45 +111,45 @@ def grid_sampler(
     sampler = _Sampler(b, input, accumulate)
 
     def read(index: Index) -> Value:
-        known, spatial = index[:2], index[2:]
-        at = [
+        leading, spatial = index[:2], index[2:]
+        coordinates = [
             upcast(grid.at((index[0], *spatial, sympy.Integer(rank - 1 - d))), accumulate)
             for d in range(rank)
         ]
-        sources = [_source(x, n, aligned) for x, n in zip(at, input.size[2:], strict=True)]
+        sources = [_source(x, n, aligned) for x, n in zip(coordinates, input.size[2:], strict=True)]
         if interpolation_mode == _CUBIC:
-            return _cubic(sampler, known, sources, padding_mode, aligned)
+            return _cubic(sampler, leading, sources, padding_mode, aligned)
         pairs = zip(sources, input.size[2:], strict=True)
-        placed = [_padded(x, n, padding_mode, aligned) for x, n in pairs]
+        positions = [_padded(x, n, padding_mode, aligned) for x, n in pairs]
         if interpolation_mode == _NEAREST:
-            return sampler.read(known, [call("round", x) for x in placed])
-        return _linear(sampler, known, placed)
+            return sampler.read(leading, [call("round", x) for x in positions])
+        return _linear(sampler, leading, positions)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
 
-def _linear(sampler: _Sampler, known: Index, placed: list[Value]) -> Value:
+def _linear(sampler: _Sampler, leading: Index, positions: list[Value]) -> Value:
     taps = []
-    for x in placed:
+    for x in positions:
         low = call("floor", x)
-        share = x - low
-        taps.append([(low, 1 - share), (low + 1, share)])
-    return _weighted_sum(taps, lambda places: sampler.read(known, places))
+        fraction_above = x - low
+        taps.append([(low, 1 - fraction_above), (low + 1, fraction_above)])
+    return _weighted_sum(taps, lambda pixels: sampler.read(leading, pixels))
 
 
 def _cubic(
-    sampler: _Sampler, known: Index, sources: list[Value], padding: int, aligned: bool
+    sampler: _Sampler, leading: Index, sources: list[Value], padding: int, aligned: bool
 ) -> Value:
     """Bicubic sampling; each of the 4 by 4 pixels is padded separately."""
     taps = []
     for d, x in enumerate(sources):
         low = call("floor", x)
         size = sampler.input.size[2 + d]
-        places = [low + k for k in (-1, 0, 1, 2)]
-        padded = [_padded(place, size, padding, aligned) for place in places]
+        pixels = [low + k for k in (-1, 0, 1, 2)]
+        padded_pixels = [_padded(pixel, size, padding, aligned) for pixel in pixels]
         weights = cubic_weights(x - low)
-        taps.append(list(zip(padded, weights, strict=True)))
-    return _weighted_sum(taps, lambda places: sampler.read(known, places))
+        taps.append(list(zip(padded_pixels, weights, strict=True)))
+    return _weighted_sum(taps, lambda pixels: sampler.read(leading, pixels))
 
 
 def _weighted_sum(
@@ -157,17 +157,19 @@ def _weighted_sum(
 ) -> Value:
     """The weighted sum over the taps of all dimensions."""
 
-    def over(rest: list[list[tuple[Value, Value]]], places: list[Value]) -> Value:
-        if not rest:
-            return read(places)
+    def sum_over_dims(
+        remaining_taps: list[list[tuple[Value, Value]]], pixels: list[Value]
+    ) -> Value:
+        if not remaining_taps:
+            return read(pixels)
         total: Value | None = None
-        for place, weight in rest[0]:
-            part = weight * over(rest[1:], [*places, place])
-            total = part if total is None else total + part
+        for pixel, weight in remaining_taps[0]:
+            term = weight * sum_over_dims(remaining_taps[1:], [*pixels, pixel])
+            total = term if total is None else total + term
         assert total is not None
         return total
 
-    return over(taps, [])
+    return sum_over_dims(taps, [])
 
 
 def affine_grid(b: Builder, theta: Tensor, size: tuple[Any, ...], align_corners: bool) -> Tensor:
@@ -185,13 +187,13 @@ def affine_grid(b: Builder, theta: Tensor, size: tuple[Any, ...], align_corners:
         return fraction(2 * i - n + 1, n, accumulate)
 
     def read(index: Index) -> Value:
-        batch, *places, row = index
+        batch, *positions, row = index
         total = upcast(theta.at((batch, row, sympy.Integer(rank))), accumulate)
         for k in range(rank):
             d = rank - 1 - k  # x comes first
             factor = upcast(theta.at((batch, row, sympy.Integer(k))), accumulate)
-            part = factor * coordinate(places[d], spatial[d])
-            total = total + part
+            term = factor * coordinate(positions[d], spatial[d])
+            total = total + term
         return total
 
     return b.pointwise(meta.size, meta.dtype, read)

@@ -100,8 +100,8 @@ def _store(stores: Sequence[Store], scope: Scope) -> dict[str, Array]:
             value = overflow_to_inf(value, buffer.dtype)
         out = _lay_out(store, value, scope)
         if scope.errors is not None:
-            off = np.broadcast_to(stored_error(store.value, buffer.dtype, scope), value.shape)
-            scope.errors[store.buffer] = _lay_out(store, off, scope, "float64")
+            error = np.broadcast_to(stored_error(store.value, buffer.dtype, scope), value.shape)
+            scope.errors[store.buffer] = _lay_out(store, error, scope, "float64")
         written[store.buffer] = scope.values[store.buffer] = out
     return written
 
@@ -115,28 +115,30 @@ def _lay_out(store: Store, value: Array, scope: Scope, dtype: str = "") -> Array
         return np.array(value, dtype=dtype)
     out = np.zeros(shape, dtype=dtype)
     if value.size:
-        places = tuple(np.asarray(evaluate_index(expr, scope)) for expr in store.index)
+        indices = tuple(np.asarray(evaluate_index(expr, scope)) for expr in store.index)
         # Loops of one step may not appear in any index: a dot product's index has none.
-        at = np.broadcast_shapes(*(place.shape for place in places))
-        out[places] = value.reshape(at)
+        stored_shape = np.broadcast_shapes(*(positions.shape for positions in indices))
+        out[indices] = value.reshape(stored_shape)
     return out
 
 
 def _reduction(operation: Reduction, scope: Scope) -> dict[str, Array]:
     inner = scope.with_grid(*operation.loops)
     outer = inner.shape[: len(operation.axes)]
-    flat = evaluate_full(operation.value, inner).reshape(*outer, prod(inner.shape[len(outer) :]))
+    terms = evaluate_full(operation.value, inner).reshape(*outer, prod(inner.shape[len(outer) :]))
     with np.errstate(all="ignore"):
-        result = _REDUCERS[operation.kind](flat)
+        result = _REDUCERS[operation.kind](terms)
     if scope.roundings and operation.kind is ReductionKind.SUM:
-        result = scope.roundings.perturb_sum(np.asarray(result), sum_spread(flat, -1))
-    host = np.int64 if operation.kind in _ARG_KINDS else operation.accumulate.reference_numpy
-    points = scope.with_grid(*operation.points, acc=np.asarray(result, dtype=host))
+        result = scope.roundings.perturb_sum(np.asarray(result), sum_spread(terms, -1))
+    host_dtype = np.int64 if operation.kind in _ARG_KINDS else operation.accumulate.reference_numpy
+    points = scope.with_grid(*operation.points, acc=np.asarray(result, dtype=host_dtype))
     if scope.errors is not None:
-        off = np.broadcast_to(tree_error(operation.value, inner), inner.shape).reshape(flat.shape)
+        term_error = np.broadcast_to(tree_error(operation.value, inner), inner.shape).reshape(
+            terms.shape
+        )
         eps = operation.accumulate.eps
         points = _with_error(
-            points, reduced_error(operation.kind, flat, off, np.asarray(result), eps)
+            points, reduced_error(operation.kind, terms, term_error, np.asarray(result), eps)
         )
     return _store(operation.results, points)
 
@@ -169,17 +171,17 @@ def _limits(x: Array) -> tuple[Any, Any]:
 
 
 def _scan(operation: Scan, scope: Scope) -> dict[str, Array]:
-    along = evaluate_full(operation.value, scope.with_grid(*operation.loops))
-    along = along.astype(operation.accumulate.reference_numpy)
+    terms = evaluate_full(operation.value, scope.with_grid(*operation.loops))
+    terms = terms.astype(operation.accumulate.reference_numpy)
     with np.errstate(all="ignore"):
-        result = _RUNNING[operation.kind].accumulate(along, axis=-1) if along.size else along
+        result = _RUNNING[operation.kind].accumulate(terms, axis=-1) if terms.size else terms
     if scope.roundings and operation.kind not in (ReductionKind.MAX, ReductionKind.MIN):
         result = scope.roundings.perturb_sum(result, scan_spread(result, -1))
     points = scope.with_grid(*operation.points, acc=result)
     if scope.errors is not None:
-        off = tree_error(operation.value, scope.with_grid(*operation.loops))
+        term_error = tree_error(operation.value, scope.with_grid(*operation.loops))
         eps = operation.accumulate.eps
-        points = _with_error(points, running_error(operation.kind, along, off, result, eps))
+        points = _with_error(points, running_error(operation.kind, terms, term_error, result, eps))
     return _store(operation.results, points)
 
 
@@ -195,28 +197,35 @@ _RUNNING: dict[ReductionKind, np.ufunc] = {
 def _scatter(operation: Scatter, scope: Scope) -> dict[str, Array]:
     """Initialize the result, then combine the sources in order."""
     written = _store(operation.results, scope.with_grid(*operation.points))
-    ((name, started),) = written.items()
-    result = written[name] = np.array(started, order="C")
+    ((name, initial),) = written.items()
+    result = written[name] = np.array(initial, order="C")
     sources = scope.with_grid(*operation.sources)
     used = np.array(evaluate_full(operation.condition, sources))
     if not result.size or not used.any():
         return written
-    inside = restrict_scope(used, sources)
-    found = {
-        i.symbol.name: indirect_places(i.value, i.size, i.wrap, inside) for i in operation.indirect
+    used_scope = restrict_scope(used, sources)
+    indirect_values = {
+        i.symbol.name: indirect_places(i.value, i.size, i.wrap, used_scope)
+        for i in operation.indirect
     }
-    inside = replace(inside, indirect=found)
-    place = np.zeros(used.shape, dtype=np.int64)
+    used_scope = replace(used_scope, indirect=indirect_values)
+    flat_positions = np.zeros(used.shape, dtype=np.int64)
     for expr, size in zip(operation.index, result.shape, strict=True):
-        at = np.asarray(evaluate_index(expr, inside))
-        place = place * size + check_on_axis(operation.target, at, size, inside)
+        positions = np.asarray(evaluate_index(expr, used_scope))
+        flat_positions = flat_positions * size + check_on_axis(
+            operation.target, positions, size, used_scope
+        )
     with np.errstate(all="ignore"):
-        value = evaluate_full(operation.value, inside)[used]
-        _COMBINES[operation.kind].at(result.reshape(-1), place[used], value.astype(result.dtype))
+        value = evaluate_full(operation.value, used_scope)[used]
+        _COMBINES[operation.kind].at(
+            result.reshape(-1), flat_positions[used], value.astype(result.dtype)
+        )
     if scope.errors is not None:
-        off = np.broadcast_to(tree_error(operation.value, inside), used.shape)[used]
-        before = scope.errors[name]
-        scope.errors[name] = before + scattered_error(operation, result, place[used], value, off)
+        value_error = np.broadcast_to(tree_error(operation.value, used_scope), used.shape)[used]
+        initial_error = scope.errors[name]
+        scope.errors[name] = initial_error + scattered_error(
+            operation, result, flat_positions[used], value, value_error
+        )
     return written
 
 
@@ -232,12 +241,14 @@ def _sort(operation: Sort, scope: Scope) -> dict[str, Array]:
     (keys,) = operation.operands
     rows = np.asarray(evaluate_full(keys.value, scope.with_grid(*keys.axes)))
     order = sort_order(rows, descending=operation.descending)[..., : scope.size(operation.place)]
-    found = {"acc": np.take_along_axis(rows, order, -1), Sort.INDEX: order}
-    points = scope.with_grid(*operation.points, **found)
+    accumulators = {"acc": np.take_along_axis(rows, order, -1), Sort.INDEX: order}
+    points = scope.with_grid(*operation.points, **accumulators)
     if scope.errors is not None:
         # Sorted values move by at most the largest error in the row.
-        off = np.broadcast_to(tree_error(keys.value, scope.with_grid(*keys.axes)), rows.shape)
-        points = _with_error(points, np.broadcast_to(off.max(axis=-1, keepdims=True), order.shape))
+        key_error = np.broadcast_to(tree_error(keys.value, scope.with_grid(*keys.axes)), rows.shape)
+        points = _with_error(
+            points, np.broadcast_to(key_error.max(axis=-1, keepdims=True), order.shape)
+        )
     return _store(operation.results, points)
 
 
@@ -248,13 +259,15 @@ def sorted_keys(
     last and complete."""
     (keys,) = operation.operands
     scope = Scope(dict(values), lowered, bindings).with_grid(*keys.axes)
-    order = {axis.var: place for place, axis in enumerate(keys.axes)}
-    others = [order.get(expr) for expr in store.index if expr != operation.place.var]
+    grid_positions = {axis.var: position for position, axis in enumerate(keys.axes)}
+    positions = [grid_positions.get(expr) for expr in store.index if expr != operation.place.var]
     rows = evaluate_full(keys.value, scope)
-    turned = rows.transpose([*(place for place in others if place is not None), rows.ndim - 1])
-    kept = iter(turned.shape[:-1])
-    shape = [1 if place is None else next(kept) for place in others]
-    return turned.reshape(*shape, turned.shape[-1])
+    permuted = rows.transpose(
+        [*(position for position in positions if position is not None), rows.ndim - 1]
+    )
+    extents = iter(permuted.shape[:-1])
+    shape = [1 if position is None else next(extents) for position in positions]
+    return permuted.reshape(*shape, permuted.shape[-1])
 
 
 def sort_order(rows: Array, *, descending: bool) -> Array:
@@ -271,31 +284,33 @@ def _contraction(operation: Contraction, scope: Scope) -> dict[str, Array]:
     a, b = operation.operands
     left = np.asarray(evaluate_full(a.value, scope.with_grid(*a.axes)), np.float64)
     left = left.reshape(prod(batch), prod(m), prod(k))
-    inside, right = scope.with_grid(*b.axes), None
+    right_scope, right = scope.with_grid(*b.axes), None
     if isinstance(b.value, Load):  # a plain load keeps its stored type
-        right = transposed_view(b.value, scope.values[b.value.buffer], inside)
+        right = transposed_view(b.value, scope.values[b.value.buffer], right_scope)
     if right is None:
-        right = evaluate_full(b.value, inside)
-    right = np.broadcast_to(right, inside.shape).reshape(prod(batch), prod(k), prod(n))
+        right = evaluate_full(b.value, right_scope)
+    right = np.broadcast_to(right, right_scope.shape).reshape(prod(batch), prod(k), prod(n))
     if scope.roundings and operation.products.operand_eps:
         eps = operation.products.operand_eps
-        left, right = (scope.roundings.perturb(each, DType.F32, eps) for each in (left, right))
+        left, right = (
+            scope.roundings.perturb(operand, DType.F32, eps) for operand in (left, right)
+        )
     result = np.empty((prod(batch), prod(m), prod(n)))
     columns = _columns_at_once(left)
     for first in range(0, prod(n), columns):
-        part = slice(first, first + columns)
-        result[..., part] = left @ right[..., part].astype(np.float64)
+        chunk = slice(first, first + columns)
+        result[..., chunk] = left @ right[..., chunk].astype(np.float64)
     if scope.roundings and operation.a.dtype.is_inexact:
         rows = np.linalg.norm(left, axis=-1)[..., :, None]
         spread = DType.F32.eps * rows * np.linalg.norm(right, axis=-2)[..., None, :]
         result = scope.roundings.perturb_sum(result, spread)
     if operation.a.dtype.is_integer:  # exact: below 2**53
         result = result.astype(np.int64).astype(operation.a.dtype.product_sum.numpy)
-    shaped = result.reshape(batch + m + n)
-    points = scope.with_grid(*operation.points, acc=shaped)
+    accumulated = result.reshape(batch + m + n)
+    points = scope.with_grid(*operation.points, acc=accumulated)
     if scope.errors is not None and operation.a.dtype.is_inexact:
-        off = _contraction_error(operation, scope, left, right, result)
-        points = _with_error(points, off.reshape(shaped.shape))
+        error = _contraction_error(operation, scope, left, right, result)
+        points = _with_error(points, error.reshape(accumulated.shape))
     return _store(operation.results, points)
 
 
@@ -307,19 +322,19 @@ def _contraction_error(
     rounding = operation.products.operand_eps  # operands may be rounded to tf32
     errors: list[Array] = []
     for view in operation.operands:
-        inside = scope.with_grid(*view.axes)
-        error = tree_error(view.value, inside)
+        view_scope = scope.with_grid(*view.axes)
+        error = tree_error(view.value, view_scope)
         if rounding:
-            error = error + rounding * np.abs(evaluate_full(view.value, inside))
-        errors.append(np.broadcast_to(error, inside.shape))
-    of_left, of_right = errors[0].reshape(left.shape), errors[1].reshape(right.shape)
-    off = np.empty(result.shape)
+            error = error + rounding * np.abs(evaluate_full(view.value, view_scope))
+        errors.append(np.broadcast_to(error, view_scope.shape))
+    left_error, right_error = errors[0].reshape(left.shape), errors[1].reshape(right.shape)
+    result_error = np.empty(result.shape)
     for first in range(0, result.shape[-1], columns := _columns_at_once(left)):
-        part = (..., slice(first, first + columns))
-        own = right[part].astype(np.float64)
-        off[part] = product_error(left, own, result[part], eps, coarse=coarse)
-        off[part] += operand_error(left, own, of_left, of_right[part])
-    return off
+        chunk = (..., slice(first, first + columns))
+        right_chunk = right[chunk].astype(np.float64)
+        result_error[chunk] = product_error(left, right_chunk, result[chunk], eps, coarse=coarse)
+        result_error[chunk] += operand_error(left, right_chunk, left_error, right_error[chunk])
+    return result_error
 
 
 def _columns_at_once(left: Array) -> int:
@@ -331,7 +346,7 @@ _CHUNK = 2**24  # elements of an operand converted to float64 at a time: weights
 
 def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:
     q, k, v, *masks = (
-        evaluate_full(one.value, scope.with_grid(*one.axes)) for one in operation.operands
+        evaluate_full(view.value, scope.with_grid(*view.axes)) for view in operation.operands
     )
     scores = products = (q @ np.swapaxes(k, -1, -2)) * operation.scale
     if scope.roundings:
@@ -352,14 +367,14 @@ def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:
     result = weights @ v
     points = scope.with_grid(*operation.points, acc=result)
     if scope.errors is not None:
-        views = zip(operation.operands, (q, k, v, *masks), strict=True)
+        operands = zip(operation.operands, (q, k, v, *masks), strict=True)
         errors = [
-            np.broadcast_to(tree_error(view.value, scope.with_grid(*view.axes)), one.shape)
-            for view, one in views
+            np.broadcast_to(tree_error(view.value, scope.with_grid(*view.axes)), operand.shape)
+            for view, operand in operands
         ]
-        scored = scored_error(operation, q, k, products, scores, errors)
+        score_error = scored_error(operation, q, k, products, scores, errors)
         points = _with_error(
-            points, averaged_error(operation, weights, v, result, scored, errors[2])
+            points, averaged_error(operation, weights, v, result, score_error, errors[2])
         )
     return _store(operation.results, points)
 

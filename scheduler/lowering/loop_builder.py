@@ -60,9 +60,10 @@ class Loop:
         self._b = b
         self._steps = steps
         self.carried = tuple(_buffer(b, x.size, x.dtype) for x in init)
-        wholes = [_sliceable(b, x) for x in xs]
+        sliceable_inputs = [_sliceable(b, x) for x in xs]
         self.sliced = tuple(
-            _buffer(b, x.size[1:], x.dtype, b.buffers[x.buffer].stride[1:]) for x in wholes
+            _buffer(b, x.size[1:], x.dtype, b.buffers[x.buffer].stride[1:])
+            for x in sliceable_inputs
         )
         self._begin = LoopBegin(
             name=b.operation_name(),
@@ -71,7 +72,9 @@ class Loop:
             steps=steps,
             condition="" if condition is None else condition.buffer,
             carried=tuple((x.buffer, y.buffer) for x, y in zip(init, self.carried, strict=True)),
-            slices=tuple((x.buffer, y.buffer) for x, y in zip(wholes, self.sliced, strict=True)),
+            slices=tuple(
+                (x.buffer, y.buffer) for x, y in zip(sliceable_inputs, self.sliced, strict=True)
+            ),
             first=first,
             nodes=b.nodes,
         )
@@ -91,31 +94,36 @@ class Loop:
         return tensor
 
     def end(
-        self, carried: Sequence[Tensor], made: Sequence[Tensor] = (), again: Tensor | None = None
+        self,
+        carried: Sequence[Tensor],
+        slices: Sequence[Tensor] = (),
+        condition: Tensor | None = None,
     ) -> LoopResult:
-        """End the body: the values carried to the next step, the slices made, and whether to
-        continue.
+        """End the body: the values carried to the next step, the step's slices, and whether
+        to continue.
 
-        ``carried`` and ``made`` are results of ``copy_rows``.
+        ``carried`` and ``slices`` are results of ``copy_rows``.
         """
         b = self._b
-        after = tuple(_buffer(b, x.size, x.dtype) for x in carried)
+        carried_buffers = tuple(_buffer(b, x.size, x.dtype) for x in carried)
         steps = self._steps
         stacked = []
-        for x in made if steps is not None else ():
+        for x in slices if steps is not None else ():
             stride = (_stride(x.size, x.dtype), *layout.contiguous_strides(x.size))
             stacked.append(_buffer(b, (steps, *x.size), x.dtype, stride))
         b.add(
             LoopEnd(
                 name=self._begin.name + END_SUFFIX,
                 begin=self._begin,
-                condition="" if again is None else again.buffer,
-                carried=tuple((x.buffer, y.buffer) for x, y in zip(carried, after, strict=True)),
-                slices=tuple((x.buffer, y.buffer) for x, y in zip(made, stacked, strict=True)),
+                condition="" if condition is None else condition.buffer,
+                carried=tuple(
+                    (x.buffer, y.buffer) for x, y in zip(carried, carried_buffers, strict=True)
+                ),
+                slices=tuple((x.buffer, y.buffer) for x, y in zip(slices, stacked, strict=True)),
                 nodes=self._begin.nodes,
             )
         )
-        return LoopResult(after, tuple(stacked))
+        return LoopResult(carried_buffers, tuple(stacked))
 
 
 def copy_rows(b: Builder, tensor: Tensor) -> Tensor:
@@ -123,11 +131,11 @@ def copy_rows(b: Builder, tensor: Tensor) -> Tensor:
     return b.pointwise(tensor.size, tensor.dtype, tensor.at, layout.contiguous_strides(tensor.size))
 
 
-def condition_buffer(b: Builder, made: Sequence[Tensor]) -> Tensor:
+def condition_buffer(b: Builder, results: Sequence[Tensor]) -> Tensor:
     """The result of a condition's graph as a buffer of one boolean, which the host reads."""
-    if len(made) != 1 or any(size != 1 for size in made[0].size):
+    if len(results) != 1 or any(size != 1 for size in results[0].size):
         raise Unsupported("its condition is not a tensor of one element")
-    (test,) = made
+    (test,) = results
     if test.buffer and test.dtype is DType.BOOL:
         return test
     value = trees.cast(test.at((_ZERO,) * test.rank), DType.BOOL)
@@ -145,11 +153,15 @@ def _sliceable(b: Builder, x: Tensor) -> Tensor:
     """The tensor in memory where every slice is contiguous and aligned for kernels."""
     buffer = b.buffers.get(x.buffer)
     if buffer is not None and buffer.size == x.size:
-        rows = layout.dense_strides(x.size[1:], buffer.stride[1:], b.hints)
-        begins = is_multiple(buffer.stride[0] * x.dtype.itemsize, ALIGNED_BYTES)
-        made_by_loops = buffer.kind is BufferKind.INTERMEDIATE and begins
-        plain = buffer.stride[0] == product(x.size[1:])
-        if rows == buffer.stride[1:] and begins and (plain or made_by_loops):
+        slice_strides = layout.dense_strides(x.size[1:], buffer.stride[1:], b.hints)
+        is_aligned = is_multiple(buffer.stride[0] * x.dtype.itemsize, ALIGNED_BYTES)
+        is_aligned_intermediate = buffer.kind is BufferKind.INTERMEDIATE and is_aligned
+        is_packed = buffer.stride[0] == product(x.size[1:])
+        if (
+            slice_strides == buffer.stride[1:]
+            and is_aligned
+            and (is_packed or is_aligned_intermediate)
+        ):
             return x
     stride = (_stride(x.size[1:], x.dtype), *layout.contiguous_strides(x.size[1:]))
     return b.pointwise(x.size, x.dtype, x.at, stride)

@@ -104,7 +104,7 @@ class _Lowering:
     def _check_sizes(self) -> None:
         """Check that each unbacked size outside inner graphs is made by a node. Inner graphs add no
         other sizes."""
-        values = {given.name for given in self._graph.inputs}
+        values = {graph_input.name for graph_input in self._graph.inputs}
         values.update(name for node in self._graph.nodes for name in node.outputs)
         tensors, numbers = self._graph.tensors, self._graph.sym_ints
         exprs = [size for name in values & tensors.keys() for size in tensors[name].size]
@@ -118,14 +118,14 @@ class _Lowering:
             with error_context(node_location(node)):
                 self._node(node, position)
 
-    def _inline(self, part: Subgraph, given: Sequence[Any]) -> tuple[Tensor, ...]:
+    def _inline(self, subgraph: Subgraph, inputs: Sequence[Any]) -> tuple[Tensor, ...]:
         """Lower an inner graph of the current node with these inputs and return its outputs."""
         b = self._b
         node, sources, outer = b.node, b.sources, b.outer
         memory_of, knows_strides = b.memory_of, b.knows_strides
         b.outer = outer or node
         try:
-            result = _Lowering(self._graph.subgraph(part), b).with_inputs(given)
+            result = _Lowering(self._graph.subgraph(subgraph), b).with_inputs(inputs)
         finally:
             b.outer = outer
             b.memory_of, b.knows_strides = memory_of, knows_strides
@@ -133,25 +133,25 @@ class _Lowering:
         b.begin(node, sources)
         return result
 
-    def with_inputs(self, given: Sequence[Any]) -> tuple[Tensor, ...]:
+    def with_inputs(self, inputs: Sequence[Any]) -> tuple[Tensor, ...]:
         """The outputs of an inner graph whose inputs are these values."""
-        for one, value in zip(self._graph.inputs, given, strict=True):
-            self._values[one.name] = value
+        for graph_input, value in zip(self._graph.inputs, inputs, strict=True):
+            self._values[graph_input.name] = value
         self._nodes()
         result = tuple(self._value(name) for name in self._graph.outputs)
-        if not all(isinstance(one, Tensor) for one in result):
+        if not all(isinstance(graph_input, Tensor) for graph_input in result):
             raise Unsupported("its inner graph returns a number")
         return result
 
     def _value(self, name: str) -> LoweredValue:
         if name in self._graph.sym_ints:
             return self._graph.sym_ints[name]
-        known = self._values.get(name)
-        if known is None and name in self._missing:
+        value = self._values.get(name)
+        if value is None and name in self._missing:
             raise UserError(f"the number {name!r} is not available: {self._missing[name]}")
-        if known is None:
+        if value is None:
             raise UserError(f"value {name!r} is used before it is computed")
-        return known
+        return value
 
     def _number(self, node: Node) -> None:
         """Lower a number to the tree that its users read. The expression of a symbolic integer is
@@ -162,8 +162,8 @@ class _Lowering:
                 self._extern(node, "its result is a size, which the host needs")
             return
         try:
-            found = resolve_op(node.target)
-            arguments = {n: self._argument(value) for n, value in found.bind(node).items()}
+            resolved = resolve_op(node.target)
+            arguments = {n: self._argument(value) for n, value in resolved.bind(node).items()}
             self._b.begin(node, _sources(arguments))
             result = self._apply(node, arguments)
         except UnsupportedOpError as error:
@@ -199,8 +199,8 @@ class _Lowering:
                 if value is None:  # a result that the op does not make in this form
                     continue
                 checked = self._checked(node, name, value)
-                own = name in self._in_own_memory or depth > MAX_VIEWS
-                self._values[name] = self._b.realize(checked) if own else checked
+                needs_memory = name in self._in_own_memory or depth > MAX_VIEWS
+                self._values[name] = self._b.realize(checked) if needs_memory else checked
                 if not self._values[name].buffer:
                     self._depths[name] = depth
         self._mutation(node, position)
@@ -215,31 +215,31 @@ class _Lowering:
         return argument
 
     def _apply(self, node: Node, arguments: Mapping[str, Any]) -> tuple[Tensor | None, ...]:
-        found = resolve_op(node.target)
-        rule = found.op.lowering
+        resolved = resolve_op(node.target)
+        rule = resolved.op.lowering
         if isinstance(rule, NoKernel):
             raise Unsupported(rule.reason)
         meta = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
         result_type = None if meta is None else meta.dtype
-        arguments = round_operands(found.op.name, arguments, result_type)
+        arguments = round_operands(resolved.op.name, arguments, result_type)
         result = rule(
-            self._b, **accepted_arguments(rule, found.params, arguments, node_location(node))
+            self._b, **accepted_arguments(rule, resolved.params, arguments, node_location(node))
         )
         return result if isinstance(result, tuple) else (result,)
 
-    def _check_count(self, node: Node, made: tuple[Tensor | None, ...]) -> None:
+    def _check_count(self, node: Node, results: tuple[Tensor | None, ...]) -> None:
         """Raise ``UserError`` if a node has another number of results than its op. None stands for
         a result that the op does not make in this form; the graph then has no shape for it."""
-        if len(made) != len(node.outputs) or not all(
-            isinstance(one, Tensor) or (one is None and name not in self._graph.tensors)
-            for one, name in zip(made, node.outputs, strict=False)
+        if len(results) != len(node.outputs) or not all(
+            isinstance(result, Tensor) or (result is None and name not in self._graph.tensors)
+            for result, name in zip(results, node.outputs, strict=False)
         ):
             raise UserError(
                 f"{node_location(node)}: the graph lists {len(node.outputs)} results, but "
-                f"the op has {len(made)}"
+                f"the op has {len(results)}"
             )
-        for one, name in zip(made, node.outputs, strict=True):
-            if one is not None and name not in self._graph.tensors:
+        for result, name in zip(results, node.outputs, strict=True):
+            if result is not None and name not in self._graph.tensors:
                 raise UserError(f"{node_location(node)}: its result {name!r} has no shape")
 
     def _checked(self, node: Node, name: str, tensor: Tensor) -> Tensor:
@@ -252,9 +252,9 @@ class _Lowering:
                 f"{node_location(node)}: {name} has type {meta.dtype.label} in the graph, "
                 f"but its arguments give {tensor.dtype.label}"
             )
-        made_here = tensor.buffer and tensor.nodes == ()
-        own = tensor.buffer in self._b.buffers and self._b.buffers[tensor.buffer].kind
-        nodes = () if made_here and own is BufferKind.INTERMEDIATE else self._b.nodes
+        is_in_memory = tensor.buffer and tensor.nodes == ()
+        buffer_kind = tensor.buffer in self._b.buffers and self._b.buffers[tensor.buffer].kind
+        nodes = () if is_in_memory and buffer_kind is BufferKind.INTERMEDIATE else self._b.nodes
         return Tensor(meta.size, tensor.dtype, tensor.at, tensor.buffer, nodes)
 
     def _mutation(self, node: Node, position: int) -> None:
@@ -269,18 +269,18 @@ class _Lowering:
         before, result = self._values[written], self._values[node.outputs[0]]
         assert isinstance(before, Tensor) and isinstance(result, Tensor)
         self._b.writes.append((node.name, before, result))
-        seen = self._memory.live_aliases(node, written, position)
+        aliases = self._memory.live_aliases(node, written, position)
         self._values[written] = result
-        if not seen:
+        if not aliases:
             return
-        tensors = {name: self._values[name] for name in seen} | {written: before}
+        tensors = {name: self._values[name] for name in aliases} | {written: before}
         sharing = {name: t for name, t in tensors.items() if isinstance(t, Tensor)}
         try:
             changed = propagate_write(self._b, sharing, before, result)
         except Unsupported as error:
             raise UserError(
-                f"{node_location(node)}: writes to {written!r} in place while {seen[0]!r}, which "
-                f"shares its memory, is used later: {error}; export the model "
+                f"{node_location(node)}: writes to {written!r} in place while {aliases[0]!r}, "
+                f"which shares its memory, is used later: {error}; export the model "
                 "with run_decompositions()"
             ) from None
         self._values.update(changed)
@@ -289,11 +289,13 @@ class _Lowering:
     def _extern(self, node: Node, reason: str) -> None:
         """Lower the node to a call of the reference: its inputs are views, its results are in
         memory."""
-        by_name = [name for name, given in node.kwargs.items() if isinstance(given, Ref)]
-        if by_name and reason == UNKNOWN:
+        tensor_kwargs = [
+            name for name, argument in node.kwargs.items() if isinstance(argument, Ref)
+        ]
+        if tensor_kwargs and reason == UNKNOWN:
             raise UserError(
                 f"{node_location(node)} is an unknown op, and may write to its argument "
-                f"{by_name[0]!r}: export the model with run_decompositions()"
+                f"{tensor_kwargs[0]!r}: export the model with run_decompositions()"
             )
         if not node.outputs:
             raise UserError(
@@ -301,8 +303,8 @@ class _Lowering:
                 f"({reason}): export the model with run_decompositions(), or make the op "
                 "return its results"
             )
-        late = self._new_sizes(node)
-        if self._inner and (late or not self._b.externs_inside):
+        unbacked_sizes_defined = self._new_sizes(node)
+        if self._inner and (unbacked_sizes_defined or not self._b.externs_inside):
             raise Unsupported(f"{node.target} in its inner graph: {reason}")
         self._b.begin(node, ())
         inputs: dict[str, OperandView] = {}
@@ -311,14 +313,14 @@ class _Lowering:
                 continue
             tensor = self._value(name)
             assert isinstance(tensor, Tensor)
-            if late and not isinstance(tensor, Scalar):
+            if unbacked_sizes_defined and not isinstance(tensor, Scalar):
                 tensor = self._b.realize(tensor)  # a wrapper computes it too, from whole buffers
             axes, index = self._b.loops(tensor.size, "i")
             inputs[name] = OperandView(
                 axes, simplify_tree(tensor.at(index), self._b.sizes.over(axes))
             )
         outputs = []
-        sizes = {size: size_buffer_name(size) for size in late}
+        sizes = {size: size_buffer_name(size) for size in unbacked_sizes_defined}
         for name in sizes.values():
             self._b.buffers[name] = Buffer(name, DType.I64, (), (), BufferKind.INTERMEDIATE)
         for name in node.outputs:
@@ -365,22 +367,22 @@ class _Lowering:
 def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
     """Names of the input buffers: the input's name if it is an identifier, as torch's are,
     otherwise its position. The name in the model stays the buffer's ``source_name``."""
-    known = set(inputs)
-    for place, name in enumerate(inputs):
+    input_names = set(inputs)
+    for position, name in enumerate(inputs):
         if _IDENTIFIER.fullmatch(name) and not buffer_size_symbol(name):
             yield name
             continue
-        result = f"arg{place}"
-        while result in known:
+        result = f"arg{position}"
+        while result in input_names:
             result += "_"
         yield result
 
 
 def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """The views and constants through which the arguments are read, each once."""
-    found: dict[str, None] = {}
+    sources: dict[str, None] = {}
     for value in arguments.values():
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, Tensor):
-                found.update(dict.fromkeys(part.nodes))
-    return tuple(found)
+                sources.update(dict.fromkeys(part.nodes))
+    return tuple(sources)

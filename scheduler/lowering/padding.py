@@ -34,8 +34,8 @@ def pad_backward(mode: str) -> Callable[..., Tensor]:
 
     def rule(b: Builder, grad_output: Tensor, self: Tensor, padding: tuple[Any, ...]) -> Tensor:
         meta = b.meta()
-        place = source_index(self, grad_output.size, padding, mode)
-        sources = Sources(grad_output.size, place, grad_output.at)
+        source_places = source_index(self, grad_output.size, padding, mode)
+        sources = Sources(grad_output.size, source_places, grad_output.at)
         base = full(meta.size, 0, meta.dtype)
         return materialize(b, combine(b, base, ReductionKind.SUM, sources))
 
@@ -48,17 +48,17 @@ def max_unpool(rank: int) -> Callable[..., Tensor]:
 
     def rule(b: Builder, self: Tensor, indices: Tensor, output_size: Any, **_: Any) -> Tensor:
         meta = b.meta()
-        lead = self.rank - rank
-        plane = meta.size[lead:]
+        leading_rank = self.rank - rank
+        plane = meta.size[leading_rank:]
         strides = layout.contiguous_strides(plane)
 
         def places(source: Index) -> tuple[Expr | Value, ...]:
             flat = upcast(indices.at(source), DType.I64)
-            found: list[Expr | Value] = list(source[:lead])
+            position: list[Expr | Value] = list(source[:leading_rank])
             for extent, stride in zip(plane, strides, strict=True):
-                part = flat if stride == 1 else call("floordiv", flat, index_value(stride))
-                found.append(call("remainder", part, index_value(extent)))
-            return tuple(found)
+                quotient = flat if stride == 1 else call("floordiv", flat, index_value(stride))
+                position.append(call("remainder", quotient, index_value(extent)))
+            return tuple(position)
 
         base = full(meta.size, 0, meta.dtype)
         keys = tuple(range(self.rank))

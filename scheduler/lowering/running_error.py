@@ -45,9 +45,9 @@ _SPREAD = 4.0
 # state.
 _ARITHMETIC = frozenset(("add", "sub", "mul"))
 _DIVISIONS = frozenset(("truediv", "reciprocal", "sqrt", "rsqrt"))
-_OF_DIVISIONS, _OF_FUNCTIONS = 4.0, 16.0
+_DIVISION_ERROR, _FUNCTION_ERROR = 4.0, 16.0
 # Functions whose result is stored as f16, bf16 or 8-bit float (docs/math.md, the table's worst).
-_FAST, _FAST_ABSOLUTE = 2.0**-15, 2.0**-21
+_FAST_ERROR, _MIN_FAST_ERROR = 2.0**-15, 2.0**-21
 
 
 def tree_error(value: Value, scope: Scope, *, fast: bool = False) -> Array:
@@ -79,95 +79,99 @@ class _Analysis:
             return self._cast(value, scope)
         if isinstance(value, Masked):
             condition = evaluate_tree(value.condition, scope)
-            inside = self.analyze(value.value, restrict_scope(condition, scope))
+            selected = self.analyze(value.value, restrict_scope(condition, scope))
             other = self.analyze(value.other, restrict_scope(~condition, scope))
-            exact, error = (np.where(condition, a, b) for a, b in zip(inside, other, strict=True))
+            exact, error = (np.where(condition, a, b) for a, b in zip(selected, other, strict=True))
             return exact, error
         if isinstance(value, Call):
             return self._call(value, scope)
         exact = evaluate_tree(value, scope)
         if isinstance(value, Load):
-            known = scope.errors.get(value.buffer) if scope.errors else None
-            if known is None:
+            load_error = scope.errors.get(value.buffer) if scope.errors else None
+            if load_error is None:
                 return exact, _ZERO
-            errors = {**scope.values, value.buffer: known}
+            errors = {**scope.values, value.buffer: load_error}
             return exact, evaluate_tree(value, replace(scope, values=errors))
         if isinstance(value, Accumulator):
             return exact, scope.accumulator_errors.get(value.name, _ZERO)
         assert isinstance(value, Const | IndexValue)
-        return exact, _rounding(exact, value.dtype)
+        return exact, _rounding_error(exact, value.dtype)
 
     def _cast(self, value: Cast, scope: Scope) -> tuple[Array, Array]:
         source, target = value.value.dtype, value.dtype
-        given, error = self.analyze(value.value, scope)
-        exact = convert(given, target)
+        argument, error = self.analyze(value.value, scope)
+        exact = convert(argument, target)
         if value.decides:
             exact = round_to_dtype(exact, target)
         if target.is_float8 or not (source.is_float and target.is_float):
-            moved = _difference(lambda one: convert(one, target), (given,), 0, error, exact)
-            return exact, moved + (_rounding(exact, target) if source.is_integer else _ZERO)
+            propagated = _propagated_error(
+                lambda x: convert(x, target), (argument,), 0, error, exact
+            )
+            return exact, propagated + (
+                _rounding_error(exact, target) if source.is_integer else _ZERO
+            )
         narrower = target.eps > source.compute_dtype.eps or target.eps > source.eps
-        return exact, error + (target.eps * _size(exact) if narrower else _ZERO)
+        return exact, error + (target.eps * _finite_magnitude(exact) if narrower else _ZERO)
 
     def _call(self, value: Call, scope: Scope) -> tuple[Array, Array]:
         function = FUNCTIONS[value.op]
-        found = [self.analyze(argument, scope) for argument in value.args]
+        analyzed = [self.analyze(argument, scope) for argument in value.args]
         if function.result is Result.BITS:
             return evaluate_tree(value, scope), _ZERO
-        arguments = tuple(exact for exact, _ in found)
+        arguments = tuple(exact for exact, _ in analyzed)
         with np.errstate(all="ignore"):
             exact = np.asarray(function.numpy(*arguments))
         if value.dtype is DType.BOOL:
             return exact, _ZERO
-        moved = (
-            _difference(function.numpy, arguments, place, error, exact)
-            for place, (_, error) in enumerate(found)
+        propagated = (
+            _propagated_error(function.numpy, arguments, position, error, exact)
+            for position, (_, error) in enumerate(analyzed)
         )
-        return exact, reduce(np.add, moved, self._own(value, exact))
+        return exact, reduce(np.add, propagated, self._own(value, exact))
 
     def _own(self, call: Call, exact: Array) -> Array:
         """The rounding error of the function itself."""
         if not call.dtype.is_float or call.op in EXACT:
             return _ZERO
-        eps, size = call.dtype.compute_dtype.eps, _size(exact)
+        eps, size = call.dtype.compute_dtype.eps, _finite_magnitude(exact)
         if call.op in _ARITHMETIC:
             return eps * size
         if self._fast and call.dtype.compute_dtype is DType.F32:
-            return np.maximum(_FAST * size, _FAST_ABSOLUTE)
-        return eps * size * (_OF_DIVISIONS if call.op in _DIVISIONS else _OF_FUNCTIONS)
+            return np.maximum(_FAST_ERROR * size, _MIN_FAST_ERROR)
+        return eps * size * (_DIVISION_ERROR if call.op in _DIVISIONS else _FUNCTION_ERROR)
 
 
-def _size(exact: Array) -> Array:
+def _finite_magnitude(exact: Array) -> Array:
     return np.nan_to_num(np.abs(exact), nan=0.0, posinf=0.0)
 
 
-def _rounding(exact: Array, dtype: DType) -> Array:
+def _rounding_error(exact: Array, dtype: DType) -> Array:
     """The rounding error of a number in the compute type of ``dtype``."""
     if not dtype.is_float:
         return _ZERO
     with np.errstate(all="ignore"):
-        held = np.asarray(exact).astype(dtype.compute_dtype.numpy).astype(np.float64)
-        return np.nan_to_num(np.abs(held - exact), nan=0.0, posinf=0.0)
+        rounded = np.asarray(exact).astype(dtype.compute_dtype.numpy).astype(np.float64)
+        return np.nan_to_num(np.abs(rounded - exact), nan=0.0, posinf=0.0)
 
 
-def _difference(
+def _propagated_error(
     function: Callable[..., Any],
     arguments: tuple[Array, ...],
-    place: int,
+    position: int,
     error: Array,
     exact: Array,
 ) -> Array:
     """The largest change of a result when one argument is off by its error in either direction."""
     if not np.any(error):
         return _ZERO
-    most: Array = _ZERO
+    largest: Array = _ZERO
     for sign in (-1, 1):
-        moved = list(arguments)
-        moved[place] = arguments[place] + sign * error
+        changed_arguments = list(arguments)
+        changed_arguments[position] = arguments[position] + sign * error
         with np.errstate(all="ignore"):
-            off = np.asarray(function(*moved)).astype(np.float64) - exact
-        most = np.maximum(most, np.nan_to_num(np.abs(off), nan=0.0, posinf=0.0))
-    return most
+            difference = np.asarray(function(*changed_arguments)).astype(np.float64) - exact
+        largest = np.maximum(largest, np.nan_to_num(np.abs(difference), nan=0.0, posinf=0.0))
+    return largest
 
 
 # ---- sums ----------------------------------------------------------------------------------------
@@ -175,7 +179,7 @@ def _difference(
 
 def sum_error(count: Any, norm: Array, total: Array, eps: float) -> Array:
     """The error of a sum of ``count`` terms, from the terms' 2-norm."""
-    return np.asarray(_SPREAD * eps * np.sqrt(count) * (norm + _size(total)))
+    return np.asarray(_SPREAD * eps * np.sqrt(count) * (norm + _finite_magnitude(total)))
 
 
 def reduced_error(
@@ -184,11 +188,12 @@ def reduced_error(
     """The error of a reduction along the last axis, including the terms' own errors."""
     errors = np.broadcast_to(errors, terms.shape)
     if kind is ReductionKind.SUM:
-        norm = np.linalg.norm(_size(terms), axis=-1)
+        norm = np.linalg.norm(_finite_magnitude(terms), axis=-1)
         return np.asarray(sum_error(terms.shape[-1], norm, result, eps) + errors.sum(axis=-1))
     if kind is ReductionKind.PROD:
         return np.asarray(
-            _size(result) * (_steps(terms.shape[-1], eps) + _relative(errors, terms).sum(-1))
+            _finite_magnitude(result)
+            * (_product_error_factor(terms.shape[-1], eps) + _relative_error(errors, terms).sum(-1))
         )
     if kind in (ReductionKind.MAX, ReductionKind.MIN):
         return np.asarray(errors.max(axis=-1, initial=0.0))
@@ -202,14 +207,16 @@ def running_error(
     errors = np.broadcast_to(errors, terms.shape)
     count = np.arange(1, terms.shape[-1] + 1)
     if kind is ReductionKind.SUM:
-        norm = np.sqrt(np.cumsum(np.square(_size(terms)), axis=-1))
-        return np.asarray(sum_error(count, norm, _peak(result), eps) + np.cumsum(errors, axis=-1))
+        norm = np.sqrt(np.cumsum(np.square(_finite_magnitude(terms)), axis=-1))
+        return np.asarray(
+            sum_error(count, norm, _running_peak(result), eps) + np.cumsum(errors, axis=-1)
+        )
     if kind is ReductionKind.PROD:
-        carried = np.cumsum(_relative(errors, terms), axis=-1)
-        return np.asarray(_size(result) * (_steps(count, eps) + carried))
+        carried = np.cumsum(_relative_error(errors, terms), axis=-1)
+        return np.asarray(_finite_magnitude(result) * (_product_error_factor(count, eps) + carried))
     if kind is ReductionKind.LOGSUMEXP:
-        each = _OF_FUNCTIONS * eps * (_peak(result) + 1)
-        return each * np.sqrt(count) + np.maximum.accumulate(errors, axis=-1)
+        step_error = _FUNCTION_ERROR * eps * (_running_peak(result) + 1)
+        return step_error * np.sqrt(count) + np.maximum.accumulate(errors, axis=-1)
     return np.maximum.accumulate(errors, axis=-1)
 
 
@@ -223,88 +230,107 @@ def product_error(
     """
     norm, count = norm_of_products(left, right), float(left.shape[-1])
     if coarse:
-        peak = float((_SPREAD * norm + _size(total)).max(initial=0.0))
+        peak = float((_SPREAD * norm + _finite_magnitude(total)).max(initial=0.0))
         count = _rounded_terms(left, right, 2 * eps * peak)
-    return sum_error(count, norm, total, eps) + eps * _size(total)
+    return sum_error(count, norm, total, eps) + eps * _finite_magnitude(total)
 
 
 def _rounded_terms(left: Array, right: Array, spacing: float) -> float:
     """The maximum number of terms of a sum of products that have bits below ``spacing``, and so are
     rounded when added to a sum whose last bit is at most ``spacing``."""
-    (first, of_first), (second, of_second) = _last_bits(left), _last_bits(right)
+    (left_bits, left_shares), (right_bits, right_shares) = _last_bits(left), _last_bits(right)
     with np.errstate(divide="ignore"):
-        below = np.add.outer(first, second) < np.log2(spacing)
-    mean = left.shape[-1] * float((np.multiply.outer(of_first, of_second) * below).sum())
+        has_low_bits = np.add.outer(left_bits, right_bits) < np.log2(spacing)
+    mean = left.shape[-1] * float(
+        (np.multiply.outer(left_shares, right_shares) * has_low_bits).sum()
+    )
     # An upper bound for independent terms (the deviation of a Poisson distribution).
     return min(float(left.shape[-1]), mean + _SPREAD * np.sqrt(mean) + _SPREAD if mean else 0.0)
 
 
 def _last_bits(operand: Array) -> tuple[Array, Array]:
     """Exponents of the elements' last bits, and the share of elements with each."""
-    fraction, exponent = np.frexp(_size(operand))
-    whole = np.ldexp(fraction, 53).astype(np.int64)
-    last = np.log2(np.where(whole == 0, 1, whole & -whole)).astype(int)
-    found, counts = np.unique((exponent - 53 + last)[whole != 0], return_counts=True)
-    return found, counts / max(operand.size, 1)
+    fraction, exponent = np.frexp(_finite_magnitude(operand))
+    mantissa = np.ldexp(fraction, 53).astype(np.int64)
+    trailing_zeros = np.log2(np.where(mantissa == 0, 1, mantissa & -mantissa)).astype(int)
+    exponents, counts = np.unique(
+        (exponent - 53 + trailing_zeros)[mantissa != 0], return_counts=True
+    )
+    return exponents, counts / max(operand.size, 1)
 
 
 def operand_error(left: Array, right: Array, left_error: Array, right_error: Array) -> Array:
     """The error of ``left @ right`` from independent errors of the operands' elements."""
-    found: Array = _ZERO
+    error: Array = _ZERO
     if np.any(left_error):
-        found = found + norm_of_products(left_error, right)
+        error = error + norm_of_products(left_error, right)
     if np.any(right_error):
-        found = found + norm_of_products(left, right_error)
-    return _SPREAD * found
+        error = error + norm_of_products(left, right_error)
+    return _SPREAD * error
 
 
 def scattered_error(
-    operation: Scatter, made: Array, place: Array, value: Array, errors: Array
+    operation: Scatter, result: Array, positions: Array, value: Array, errors: Array
 ) -> Array:
     """The error of values combined into elements of a buffer, in any order."""
-    count, squares, carried = (np.zeros(made.size) for _ in range(3))
-    np.add.at(count, place, 1)
-    np.add.at(squares, place, np.square(_size(value)))
-    np.add.at(carried, place, errors)
-    total = made.reshape(-1)
+    count, squares, propagated = (np.zeros(result.size) for _ in range(3))
+    np.add.at(count, positions, 1)
+    np.add.at(squares, positions, np.square(_finite_magnitude(value)))
+    np.add.at(propagated, positions, errors)
+    total = result.reshape(-1)
     eps = operation.value.dtype.compute_dtype.eps
     if operation.kind not in (ReductionKind.SUM, ReductionKind.PROD):
-        return carried.reshape(made.shape)
+        return propagated.reshape(result.shape)
     # The initial value of the element is one more term.
-    norm = np.sqrt(squares) + _size(total) if operation.kind is ReductionKind.SUM else _size(total)
-    return (sum_error(count, norm, total, eps) + carried).reshape(made.shape)
+    norm = (
+        np.sqrt(squares) + _finite_magnitude(total)
+        if operation.kind is ReductionKind.SUM
+        else _finite_magnitude(total)
+    )
+    return (sum_error(count, norm, total, eps) + propagated).reshape(result.shape)
 
 
 def scored_error(
     operation: Attention, q: Array, k: Array, products: Array, scores: Array, errors: list[Array]
 ) -> Array:
     """The error of attention's scores: ``products`` after scaling, capping and masking."""
-    eps, keys = operation.q.dtype.compute_dtype.eps, np.swapaxes(k, -1, -2)
+    eps, transposed_keys = operation.q.dtype.compute_dtype.eps, np.swapaxes(k, -1, -2)
     scale = abs(operation.scale)
-    error = scale * product_error(q, keys, products / (operation.scale or 1.0), eps)
-    error = error + scale * operand_error(q, keys, errors[0], np.swapaxes(errors[1], -1, -2))
-    error = error + _OF_FUNCTIONS * eps * _size(scores)
+    error = scale * product_error(q, transposed_keys, products / (operation.scale or 1.0), eps)
+    error = error + scale * operand_error(
+        q, transposed_keys, errors[0], np.swapaxes(errors[1], -1, -2)
+    )
+    error = error + _FUNCTION_ERROR * eps * _finite_magnitude(scores)
     if operation.cap is not None:
-        error = error + _FAST * operation.cap
-    added = operation.mask is not None and operation.mask.dtype is not DType.BOOL
-    return error + errors[3] if added else error
+        error = error + _FAST_ERROR * operation.cap
+    is_additive = operation.mask is not None and operation.mask.dtype is not DType.BOOL
+    return error + errors[3] if is_additive else error
 
 
 def averaged_error(
-    operation: Attention, weights: Array, v: Array, result: Array, scored: Array, off: Array
+    operation: Attention,
+    weights: Array,
+    v: Array,
+    result: Array,
+    score_error: Array,
+    value_error: Array,
 ) -> Array:
     """The error of the average of values, from the errors of the weights' scores and the rounding
     of weights to the values' type for the products."""
     dtype = operation.v.dtype
     weights = np.nan_to_num(weights)
     eps = dtype.compute_dtype.eps
-    own = np.maximum(scored, 0) + (_OF_FUNCTIONS * eps if dtype.eps == eps else _FAST)
-    relative = np.nan_to_num(weights * own)
-    error = relative @ _size(v) + relative.sum(-1, keepdims=True) * _size(result)
+    relative_score_error = np.maximum(score_error, 0) + (
+        _FUNCTION_ERROR * eps if dtype.eps == eps else _FAST_ERROR
+    )
+    relative = np.nan_to_num(weights * relative_score_error)
+    error = relative @ _finite_magnitude(v) + relative.sum(-1, keepdims=True) * _finite_magnitude(
+        result
+    )
     rounded_weights = dtype.eps * weights
-    error = error + operand_error(weights, v, rounded_weights, off)
+    error = error + operand_error(weights, v, rounded_weights, value_error)
     total = np.linalg.norm(rounded_weights, axis=-1)[..., None]
-    error = error + _SPREAD * total * _size(result)
+    error = error + _SPREAD * total * _finite_magnitude(result)
     return np.asarray(error + product_error(weights, v, result, eps))
 
 
@@ -317,19 +343,19 @@ def norm_of_products(left: Array, right: Array) -> Array:
 
 def _squares(operand: Array) -> tuple[Array, float]:
     """The squares of the elements divided by the largest, which fit float32, and the largest."""
-    size = _size(operand)
+    size = _finite_magnitude(operand)
     greatest = float(size.max(initial=0.0)) or 1.0
     return np.square((size / greatest).astype(np.float32)), greatest
 
 
-def _steps(count: Any, eps: float) -> Any:
+def _product_error_factor(count: Any, eps: float) -> Any:
     return _SPREAD * eps * np.sqrt(count)
 
 
-def _peak(result: Array) -> Array:
-    return np.maximum.accumulate(_size(result), axis=-1)
+def _running_peak(result: Array) -> Array:
+    return np.maximum.accumulate(_finite_magnitude(result), axis=-1)
 
 
-def _relative(errors: Array, terms: Array) -> Array:
+def _relative_error(errors: Array, terms: Array) -> Array:
     with np.errstate(all="ignore"):
         return np.nan_to_num(errors / np.abs(terms), nan=0.0, posinf=0.0)

@@ -29,7 +29,7 @@ class Softmax:
 
 def match_softmax(value: Value, column: Axis, ranges: Ranges, sources: Sources) -> Softmax | None:
     """Match a tree over ``ranges`` that reads a softmax along ``column``."""
-    through: list[Operation] = []
+    copies: list[Operation] = []
     for _ in range(_MAX_COPIES):
         value = _strip_casts(value)
         if not isinstance(value, Load) or value.dtype.is_float8:
@@ -38,28 +38,30 @@ def match_softmax(value: Value, column: Axis, ranges: Ranges, sources: Sources) 
         if not isinstance(writer, Pointwise):
             return None
         written = _strip_casts(writer.store.value)
-        if not isinstance(written, Load) and _match_parts(written) is None:
+        if not isinstance(written, Load) and _match_quotient(written) is None:
             return None  # checked first because it is cheap
         stored = sources.stored(writer, value, ranges)
         if stored is None:
             return None
-        through.append(writer)
+        copies.append(writer)
         value = stored
-    parts = _match_parts(value)
-    if parts is None:
+    quotient = _match_quotient(value)
+    if quotient is None:
         return None
-    scores, top, total = parts
-    power = Call(
-        "exp", (Call("sub", (scores, top), scores.dtype.compute_dtype),), scores.dtype.compute_dtype
+    scores, maximum_load, sum_load = quotient
+    exponential = Call(
+        "exp",
+        (Call("sub", (scores, maximum_load), scores.dtype.compute_dtype),),
+        scores.dtype.compute_dtype,
     )
-    highest = _match_reduction(top, ReductionKind.MAX, scores, column, ranges, sources)
-    summed = _match_reduction(total, ReductionKind.SUM, power, column, ranges, sources)
-    if highest is None or summed is None:
+    maximum = _match_reduction(maximum_load, ReductionKind.MAX, scores, column, ranges, sources)
+    total = _match_reduction(sum_load, ReductionKind.SUM, exponential, column, ranges, sources)
+    if maximum is None or total is None:
         return None
-    safe = _is_safe(highest.store.value, summed.store.value)
+    safe = _is_safe(maximum.store.value, total.store.value)
     if safe is None:
         return None
-    return Softmax(scores, (highest, summed, *reversed(through)), safe)
+    return Softmax(scores, (maximum, total, *reversed(copies)), safe)
 
 
 def _strip_casts(value: Value) -> Value:
@@ -69,19 +71,19 @@ def _strip_casts(value: Value) -> Value:
     return value
 
 
-def _match_parts(value: Value) -> tuple[Value, Load, Load] | None:
+def _match_quotient(value: Value) -> tuple[Value, Load, Load] | None:
     """x, the maximum and the sum in exp(x - maximum) / sum."""
     if not isinstance(value, Call) or value.op != "truediv":
         return None
-    power, total = value.args
-    if not isinstance(power, Call) or power.op != "exp":
+    exponential, total = value.args
+    if not isinstance(exponential, Call) or exponential.op != "exp":
         return None
-    (difference,) = power.args
+    (difference,) = exponential.args
     if not isinstance(difference, Call) or difference.op != "sub":
         return None
-    scores, top = difference.args
-    if isinstance(top, Load) and isinstance(total, Load):
-        return scores, top, total
+    scores, maximum = difference.args
+    if isinstance(maximum, Load) and isinstance(total, Load):
+        return scores, maximum, total
     return None
 
 
@@ -96,24 +98,24 @@ def _match_reduction(
         return None
     if any(expr.has(column.var) for expr in load.index):
         return None
-    places = sources.places(writer.store, writer.axes, load, ranges)
-    if places is None:
+    positions = sources.places(writer.store, writer.axes, load, ranges)
+    if positions is None:
         return None
-    inside = {**places, writer.reduction_axes[0].var: column.var}
-    same = simplify_tree(substitute(writer.value, inside), ranges) == value
-    return writer if same else None
+    positions_with_column = {**positions, writer.reduction_axes[0].var: column.var}
+    is_same_value = simplify_tree(substitute(writer.value, positions_with_column), ranges) == value
+    return writer if is_same_value else None
 
 
-def _is_safe(top: Value, total: Value) -> bool | None:
+def _is_safe(maximum: Value, total: Value) -> bool | None:
     """Whether a row of minus infinity gives 0, because its maximum becomes 0 and its sum 1. None
     for any other replacement."""
-    match top, total:
+    match maximum, total:
         case Accumulator(), Accumulator():
             return False
         case (
-            Call("where", (Call(test, (Accumulator(), *rest)), Const(0), Accumulator())),
+            Call("where", (Call(test, (Accumulator(), *bounds)), Const(0), Accumulator())),
             Call("where", (Call("eq", (Accumulator(), Const(0))), Const(1), Accumulator())),
         ):
-            is_lowest = test == "eq" and rest == [Const(-math.inf, top.dtype)]
+            is_lowest = test == "eq" and bounds == [Const(-math.inf, maximum.dtype)]
             return True if test == "isinf" or is_lowest else None
     return None

@@ -38,10 +38,10 @@ def sort_along(
     if self.rank == 0:
         normalize_dim(dim, 1)
         return self, full((), 0, DType.I64)
-    at = normalize_dim(dim, self.rank)
-    if limit is not None and is_nonnegative(limit - self.size[at] - 1, b.sizes):
-        raise ContradictionError(f"{limit} of {self.size[at]} elements cannot be limit")
-    return b.sort(self, at, descending=descending, limit=limit)
+    axis = normalize_dim(dim, self.rank)
+    if limit is not None and is_nonnegative(limit - self.size[axis] - 1, b.sizes):
+        raise ContradictionError(f"{limit} of {self.size[axis]} elements cannot be limit")
+    return b.sort(self, axis, descending=descending, limit=limit)
 
 
 def sort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False, **_: Any) -> Sorted:
@@ -67,12 +67,12 @@ def topk(
 
 
 def kthvalue(b: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
-    found = sort_along(b, self, dim, limit=as_expr(k))
+    sorted_pair = sort_along(b, self, dim, limit=as_expr(k))
     if self.rank == 0:
-        return found
-    at, last = normalize_dim(dim, self.rank), as_expr(k) - 1
-    b.require_nonempty(self.size, (at,))
-    values, indices = (slice_dim(part, at, last, _ONE) for part in found)
+        return sorted_pair
+    axis, last = normalize_dim(dim, self.rank), as_expr(k) - 1
+    b.require_nonempty(self.size, (axis,))
+    values, indices = (slice_dim(tensor, axis, last, _ONE) for tensor in sorted_pair)
     size = b.meta().size
     return reshape(b, values, size), reshape(b, indices, size)
 
@@ -98,27 +98,29 @@ def _median(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
     size = b.meta().size
     if self.rank == 0:
         return sort_along(b, self, dim)
-    at = normalize_dim(dim, self.rank)
-    length = self.size[at]
+    axis = normalize_dim(dim, self.rank)
+    length = self.size[axis]
     middle = FloorDiv(length - 1, as_expr(2))
     if not self.dtype.is_float:
-        found = sort_along(b, self, at, limit=middle + 1)
+        sorted_pair = sort_along(b, self, axis, limit=middle + 1)
         values, indices = (
-            _guard_empty(b, slice_dim(part, at, middle, _ONE), length) for part in found
+            _guard_empty(b, slice_dim(tensor, axis, middle, _ONE), length) for tensor in sorted_pair
         )
         return reshape(b, values, size), reshape(b, indices, size)
-    nans = _nans(b, self, at)
+    nans = _nans(b, self, axis)
 
-    def place(index: Index) -> Value:
+    def middle_position(index: Index) -> Value:
         count = nans.at(index)
-        whole = index_value(length)
-        numbers = whole - count
+        length_value = index_value(length)
+        number_count = length_value - count
         if ignores_nan:
-            return call("floordiv", call("maximum", numbers - 1, 0), 2)
-        return call("where", count > 0, numbers, index_value(middle))
+            return call("floordiv", call("maximum", number_count - 1, 0), 2)
+        return call("where", count > 0, number_count, index_value(middle))
 
-    places = Tensor(nans.size, DType.I64, place)
-    values, indices = (take_place(b, part, at, places) for part in sort_along(b, self, at))
+    positions = Tensor(nans.size, DType.I64, middle_position)
+    values, indices = (
+        take_position(b, tensor, axis, positions) for tensor in sort_along(b, self, axis)
+    )
     return reshape(b, values, size), reshape(b, indices, size)
 
 
@@ -126,10 +128,12 @@ def _guard_empty(b: Builder, tensor: Tensor, length: Expr) -> Tensor:
     """A selection from rows of ``length`` elements; nothing is read from empty rows."""
     if is_less(_ZERO, length, b.sizes):
         return tensor
-    nothing = const(float("nan") if tensor.dtype.is_float else 0, tensor.dtype)
-    some = trees.less_than(_ZERO, length)
+    empty_value = const(float("nan") if tensor.dtype.is_float else 0, tensor.dtype)
+    has_elements = trees.less_than(_ZERO, length)
     return Tensor(
-        tensor.size, tensor.dtype, lambda i: trees.masked_value(some, tensor.at(i), nothing)
+        tensor.size,
+        tensor.dtype,
+        lambda i: trees.masked_value(has_elements, tensor.at(i), empty_value),
     )
 
 
@@ -144,19 +148,19 @@ def _nans(b: Builder, self: Tensor, dim: int) -> Tensor:
     return sum_over(b, flags, (dim,), dtype=DType.I64)
 
 
-def take_place(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
+def take_position(b: Builder, tensor: Tensor, dim: int, positions: Tensor) -> Tensor:
     """The element of each row at its position; the row's dimension is kept as 1."""
 
     def read(i: Index) -> Value:
         return b.indirect(
-            places,
+            positions,
             i,
             tensor.size[dim],
             lambda x: tensor.at((*i[:dim], x, *i[dim + 1 :])),
             wrap=False,
         )
 
-    result = Tensor(places.size, tensor.dtype, read)
+    result = Tensor(positions.size, tensor.dtype, read)
     return materialize(b, _guard_empty(b, result, tensor.size[dim]))
 
 
@@ -164,33 +168,33 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent value (the smallest if several are), and its last index."""
     if self.rank == 0:
         return sort_along(b, self, dim)
-    at = normalize_dim(dim, self.rank)
-    b.require_nonempty(self.size, (at,))
-    values, indices = sort_along(b, self, at)
+    axis = normalize_dim(dim, self.rank)
+    b.require_nonempty(self.size, (axis,))
+    values, indices = sort_along(b, self, axis)
 
     def start(index: Index) -> Value:
         """The position of an element that starts a run of equal elements, else 0."""
-        here = index[at]
-        own = upcast(values.at(index), self.dtype)
-        before = values.at((*index[:at], here - 1, *index[at + 1 :]))
-        inside = trees.less_than(_ZERO, here)
-        differs = call("ne", own, upcast(before, self.dtype))
-        begins = trees.masked_value(inside, differs, const(False, DType.BOOL))
-        return call("where", begins, index_value(here), 0)
+        position = index[axis]
+        element = upcast(values.at(index), self.dtype)
+        previous = values.at((*index[:axis], position - 1, *index[axis + 1 :]))
+        has_previous = trees.less_than(_ZERO, position)
+        is_different = call("ne", element, upcast(previous, self.dtype))
+        begins = trees.masked_value(has_previous, is_different, const(False, DType.BOOL))
+        return call("where", begins, index_value(position), 0)
 
     starts = running_reduction(
-        b, Tensor(self.size, DType.I64, start), at, ReductionKind.MAX, DType.I64
+        b, Tensor(self.size, DType.I64, start), axis, ReductionKind.MAX, DType.I64
     )
 
     def length(index: Index) -> Value:
-        return index_value(index[at]) - starts.at(index)
+        return index_value(index[axis]) - starts.at(index)
 
     longest = reduce(
-        b, Tensor(self.size, DType.I64, length), (at,), ReductionKind.ARGMAX, dtype=DType.I64
+        b, Tensor(self.size, DType.I64, length), (axis,), ReductionKind.ARGMAX, dtype=DType.I64
     )
-    result = (take_place(b, part, at, longest) for part in (values, indices))
+    result = (take_position(b, tensor, axis, longest) for tensor in (values, indices))
     size = b.meta().size
-    return tuple(reshape(b, part, size) for part in result)
+    return tuple(reshape(b, tensor, size) for tensor in result)
 
 
 def quantile(*, ignores_nan: bool) -> Callable[..., Any]:
@@ -204,10 +208,10 @@ def quantile(*, ignores_nan: bool) -> Callable[..., Any]:
     ) -> Tensor:
         flat = dim is None or self.rank == 0
         tensor = reshape(b, self, (product(self.size),)) if flat else self
-        at = 0 if flat else normalize_dim(dim, self.rank)
-        b.require_nonempty(tensor.size, (at,))
-        result = _Quantile(b, tensor, at, q, ignores_nan, interpolation)
-        return materialize(b, result.result())
+        axis = 0 if flat else normalize_dim(dim, self.rank)
+        b.require_nonempty(tensor.size, (axis,))
+        quantiles = _Quantile(b, tensor, axis, q, ignores_nan, interpolation)
+        return materialize(b, quantiles.result())
 
     return rule
 
@@ -226,49 +230,49 @@ class _Quantile:
         self._rows = b.sort(tensor, dim)[0]
 
     def result(self) -> Tensor:
-        lead = self._q.size if isinstance(self._q, Tensor) else ()
-        others = tuple(e for d, e in enumerate(self._rows.size) if d != self._dim)
-        whole = Tensor((*lead, *others), self._dtype, self._at)
-        return reshape(self._b, self._b.realize(whole), self._b.meta().size)
+        q_size = self._q.size if isinstance(self._q, Tensor) else ()
+        row_size = tuple(e for d, e in enumerate(self._rows.size) if d != self._dim)
+        quantiles = Tensor((*q_size, *row_size), self._dtype, self._element_at)
+        return reshape(self._b, self._b.realize(quantiles), self._b.meta().size)
 
-    def _at(self, index: Index) -> Value:
-        lead = len(self._q.size) if isinstance(self._q, Tensor) else 0
-        row = index[lead:]
-        place = self._place(index[:lead], row)
-        whole = {"lower": "floor", "higher": "ceil", "nearest": "round"}
-        if self._interpolation in whole:
-            return self._element(call(whole[self._interpolation], place), row)
-        low = call("floor", place)
-        below, above = self._element(low, row), self._element(call("ceil", place), row)
+    def _element_at(self, index: Index) -> Value:
+        q_rank = len(self._q.size) if isinstance(self._q, Tensor) else 0
+        row = index[q_rank:]
+        position = self._position(index[:q_rank], row)
+        roundings = {"lower": "floor", "higher": "ceil", "nearest": "round"}
+        if self._interpolation in roundings:
+            return self._element(call(roundings[self._interpolation], position), row)
+        low = call("floor", position)
+        below, above = self._element(low, row), self._element(call("ceil", position), row)
         one, half = const(1.0, self._dtype), const(0.5, self._dtype)
-        weight = half if self._interpolation == "midpoint" else place - low
+        weight = half if self._interpolation == "midpoint" else position - low
         step = above - below
         from_below = below + weight * step
         from_above = above - step * (one - weight)
         return call("where", weight < half, from_below, from_above)
 
-    def _place(self, lead: Index, row: Index) -> Value:
+    def _position(self, q_index: Index, row: Index) -> Value:
         """The position between the elements of the row, from 0 to the last index."""
-        held, zero = self._dtype, const(0.0, self._dtype)
+        dtype, zero = self._dtype, const(0.0, self._dtype)
         if isinstance(self._q, Tensor):
-            q = upcast(self._q.at(lead), held)
+            q = upcast(self._q.at(q_index), dtype)
         else:
-            q = const(float(self._q), held)
+            q = const(float(self._q), dtype)
         nans = self._nans.at((*row[: self._dim], sympy.Integer(0), *row[self._dim :]))
-        last = trees.cast(index_value(self._length - 1), held.compute_dtype)
+        last = trees.cast(index_value(self._length - 1), dtype.compute_dtype)
         if self._ignores_nan:
-            others = index_value(self._length - 1) - nans
-            number = trees.cast(call("maximum", others, 0), held.compute_dtype)
-            place = q * number
+            last_number_index = index_value(self._length - 1) - nans
+            last_number = trees.cast(call("maximum", last_number_index, 0), dtype.compute_dtype)
+            position = q * last_number
         else:
-            some = nans > 0
-            place = call("where", some, last, q * last)
-        return call("minimum", call("maximum", place, zero), last)
+            has_nan = nans > 0
+            position = call("where", has_nan, last, q * last)
+        return call("minimum", call("maximum", position, zero), last)
 
-    def _element(self, place: Value, row: Index) -> Value:
-        places = Tensor((), DType.I64, lambda _: trees.cast(place, DType.I64))
+    def _element(self, position: Value, row: Index) -> Value:
+        position_tensor = Tensor((), DType.I64, lambda _: trees.cast(position, DType.I64))
         read = self._b.indirect(
-            places,
+            position_tensor,
             (),
             self._length,
             lambda x: self._rows.at((*row[: self._dim], x, *row[self._dim :])),

@@ -20,13 +20,13 @@ _ZERO = sympy.Integer(0)
 def _window(b: Builder, length: int, periodic: bool, function: Callable[[Value], Value]) -> Tensor:
     """``function`` of the position as a fraction, from 0 to below 1 (``periodic``) or to 1."""
     meta = b.meta()
-    parts = length if periodic else length - 1
+    intervals = length if periodic else length - 1
 
     def read(i: Index) -> Value:
         if length == 1:
             return const(1, meta.dtype)
-        place = upcast(index_value(i[0]), meta.dtype)
-        return function(place * const(1 / parts, meta.dtype))
+        position = upcast(index_value(i[0]), meta.dtype)
+        return function(position * const(1 / intervals, meta.dtype))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -76,10 +76,10 @@ def kaiser(
 
     def function(x: Value) -> Value:
         y = _from_middle(x)
-        inside = 1 - y * y
-        inside = call("maximum", inside, 0)
-        high = call("i0", call("sqrt", inside) * beta)
-        return high / call("i0", const(beta, x.dtype))
+        radicand = 1 - y * y
+        radicand = call("maximum", radicand, 0)
+        numerator = call("i0", call("sqrt", radicand) * beta)
+        return numerator / call("i0", const(beta, x.dtype))
 
     return _window(b, window_length, periodic, function)
 
@@ -93,10 +93,10 @@ def _from_middle(x: Value) -> Value:
 
 def norm_except(b: Builder, v: Tensor, pow: Any = 2, dim: int = 0) -> Tensor:
     """The norm over all dimensions except one; over all for -1."""
-    kept = None if dim == -1 else dim
-    over = tuple(d for d in range(v.rank) if d != kept)
+    kept_dim = None if dim == -1 else dim
+    dims = tuple(d for d in range(v.rank) if d != kept_dim)
     size = () if dim == -1 else None
-    return reduce_norm(b, v, over, float(pow), b.meta().dtype, size)
+    return reduce_norm(b, v, dims, float(pow), b.meta().dtype, size)
 
 
 def weight_norm(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
@@ -106,23 +106,23 @@ def weight_norm(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
 def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """v g / |v|, and the norms."""
     dtype = b.meta().dtype
-    kept = None if dim == -1 else dim % v.rank
-    over = tuple(d for d in range(v.rank) if d != kept)
-    norms = reduce_norm(b, v, over, 2.0, dtype.compute_dtype, None)
+    kept_dim = None if dim == -1 else dim % v.rank
+    dims = tuple(d for d in range(v.rank) if d != kept_dim)
+    norms = reduce_norm(b, v, dims, 2.0, dtype.compute_dtype, None)
 
     def read(index: Index) -> Value:
-        at = tuple(i if d == kept else _ZERO for d, i in enumerate(index))
-        gain = g.at(at[len(at) - g.rank :] if g.rank else ())
-        factor = upcast(gain, dtype) / norms.at(at)
+        norm_index = tuple(i if d == kept_dim else _ZERO for d, i in enumerate(index))
+        gain = g.at(norm_index[len(norm_index) - g.rank :] if g.rank else ())
+        factor = upcast(gain, dtype) / norms.at(norm_index)
         return upcast(v.at(index), dtype) * factor
 
     result = b.pointwise(v.size, dtype, read)
     assert b.node is not None
     if len(b.node.outputs) == 1:
         return (result,)
-    wide = b.meta(1)
+    norm_meta = b.meta(1)
     return result, b.pointwise(
-        wide.size,
-        wide.dtype,
-        lambda i: norms.at(tuple(i[d] if d == kept else _ZERO for d in range(v.rank))),
+        norm_meta.size,
+        norm_meta.dtype,
+        lambda i: norms.at(tuple(i[d] if d == kept_dim else _ZERO for d in range(v.rank))),
     )
