@@ -78,8 +78,8 @@ def prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
 
 
 def elu(x: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Value:
-    low = call("expm1", x * input_scale) * alpha
-    return trees.scale_value(call("where", x > 0, x, low), scale, x.dtype)
+    negative_part = call("expm1", x * input_scale) * alpha
+    return trees.scale_value(call("where", x > 0, x, negative_part), scale, x.dtype)
 
 
 def celu(x: Value, alpha: float = 1) -> Value:
@@ -87,8 +87,8 @@ def celu(x: Value, alpha: float = 1) -> Value:
 
 
 def selu(x: Value) -> Value:
-    low = call("expm1", x) * (_SELU_ALPHA * _SELU_SCALE)
-    return call("where", x > 0, x * _SELU_SCALE, low)
+    negative_part = call("expm1", x) * (_SELU_ALPHA * _SELU_SCALE)
+    return call("where", x > 0, x * _SELU_SCALE, negative_part)
 
 
 def softplus(x: Value, beta: float = 1, threshold: float = 20) -> Value:
@@ -107,8 +107,8 @@ def hardshrink(x: Value, lambd: float = 0.5) -> Value:
 
 def softshrink(x: Value, lambd: float = 0.5) -> Value:
     bound = const(lambd, x.dtype)
-    low = call("where", x < -bound, x + bound, x * 0)
-    return call("where", x > bound, x - bound, low)
+    below = call("where", x < -bound, x + bound, x * 0)
+    return call("where", x > bound, x - bound, below)
 
 
 def logaddexp(x: Value, y: Value) -> Value:
@@ -118,15 +118,15 @@ def logaddexp(x: Value, y: Value) -> Value:
     """
     if not x.dtype.is_complex:
         tail = call("log1p", call("exp", -call("abs", x - y)))
-        equal = call("eq", x, y) & call("isinf", x)
-        return call("where", equal, x, call("maximum", x, y) + tail)
-    first = call("real", x) < call("real", y)
-    low, high = call("where", first, x, y), call("where", first, y, x)
+        are_equal_infinities = call("eq", x, y) & call("isinf", x)
+        return call("where", are_equal_infinities, x, call("maximum", x, y) + tail)
+    is_x_lower = call("real", x) < call("real", y)
+    low, high = call("where", is_x_lower, x, y), call("where", is_x_lower, y, x)
     total = high + call("log", 1 + call("exp", low - high))
-    least = call("real", low)
-    endless = call("isinf", least) & call("eq", least, call("real", high))
-    ends = call("log", call("exp", low) + call("exp", high))
-    total = call("where", endless, call("where", least < 0, low, ends), total)
+    low_real = call("real", low)
+    are_infinite = call("isinf", low_real) & call("eq", low_real, call("real", high))
+    unshifted = call("log", call("exp", low) + call("exp", high))
+    total = call("where", are_infinite, call("where", low_real < 0, low, unshifted), total)
     is_nan = call("isnan", x) | call("isnan", y)
     return call("where", is_nan, complex(math.nan, math.nan), total)
 
@@ -144,8 +144,8 @@ def mish(x: Value) -> Value:
 
 def glu(b: Builder, self: Tensor, dim: int = -1) -> Tensor:
     meta = b.meta()
-    at = dim % self.rank
-    half = meta.size[at]
+    axis = dim % self.rank
+    half_size = meta.size[axis]
     first = self.view(meta.size, lambda i: i)
-    second = self.view(meta.size, lambda i: (*i[:at], i[at] + half, *i[at + 1 :]))
+    second = self.view(meta.size, lambda i: (*i[:axis], i[axis] + half_size, *i[axis + 1 :]))
     return elementwise(b, (first, second), lambda x, y: x * call("sigmoid", y))

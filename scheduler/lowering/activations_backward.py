@@ -19,7 +19,7 @@ from scheduler.lowering.pointwise import integer_power, materialize
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast
 
-_SIXTH = 0.16666667163372039794921875  # the float32 value, which torch uses in every type
+_FLOAT32_SIXTH = 0.16666667163372039794921875  # the float32 value, which torch uses in every type
 
 
 def sigmoid(g: Value, y: Value) -> Value:
@@ -36,8 +36,8 @@ def silu(g: Value, x: Value) -> Value:
 
 
 def mish(g: Value, x: Value) -> Value:
-    small = call("log1p", call("exp", -call("abs", x)))
-    t = call("tanh", call("maximum", x, 0) + small)
+    log_term = call("log1p", call("exp", -call("abs", x)))
+    t = call("tanh", call("maximum", x, 0) + log_term)
     return g * (t + x * call("sigmoid", x) * (1 - integer_power(t, 2)))
 
 
@@ -47,7 +47,7 @@ def hard_swish(g: Value, x: Value) -> Value:
 
 
 def hard_sigmoid(g: Value, x: Value) -> Value:
-    return call("where", (x > -3) & (x < 3), g * _SIXTH, 0)
+    return call("where", (x > -3) & (x < 3), g * _FLOAT32_SIXTH, 0)
 
 
 def gelu(g: Value, x: Value, approximate: str = "none") -> Value:
@@ -60,8 +60,8 @@ def gelu(g: Value, x: Value, approximate: str = "none") -> Value:
     beta, kappa = math.sqrt(2 / math.pi), 0.044715
     t = call("tanh", (x + integer_power(x, 3) * kappa) * beta)
     inner_slope = (integer_power(x, 2) * (3 * kappa) + 1) * beta
-    right = x * 0.5 * ((1 - integer_power(t, 2)) * inner_slope)
-    return g * ((t + 1) * 0.5 + right)
+    slope_part = x * 0.5 * ((1 - integer_power(t, 2)) * inner_slope)
+    return g * ((t + 1) * 0.5 + slope_part)
 
 
 def threshold(g: Value, x: Value, threshold: float) -> Value:
@@ -123,20 +123,20 @@ def logit(g: Value, x: Value, eps: float | None = None) -> Value:
 
 def glu_backward(b: Builder, grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
     """For the first half, the gate; for the gate, the first half times the gate's slope."""
-    at, held = dim % self.rank, self.dtype.compute_dtype
-    half = grad_output.size[at]
+    axis, compute_dtype = dim % self.rank, self.dtype.compute_dtype
+    half = grad_output.size[axis]
 
     def part(function: Callable[[Value, Value, Value], Value]) -> Tensor:
         def read(i: Index) -> Value:
-            behind = (*i[:at], i[at] + half, *i[at + 1 :])
-            g, x = (upcast(t.at(i), held) for t in (grad_output, self))
-            return function(g, x, call("sigmoid", upcast(self.at(behind), held)))
+            gate_index = (*i[:axis], i[axis] + half, *i[axis + 1 :])
+            g, x = (upcast(t.at(i), compute_dtype) for t in (grad_output, self))
+            return function(g, x, call("sigmoid", upcast(self.at(gate_index), compute_dtype)))
 
         return Tensor(grad_output.size, self.dtype, read)
 
     first = part(lambda g, _, s: g * s)
     second = part(lambda g, x, s: sigmoid(g, s) * x)
-    return materialize(b, concatenate((first, second), at, self.dtype))
+    return materialize(b, concatenate((first, second), axis, self.dtype))
 
 
 def prelu_kernel_backward(
@@ -145,15 +145,17 @@ def prelu_kernel_backward(
     """The gradients of the argument, and of the weight before the sum over its broadcast
     dimensions."""
     compute_dtype = self.dtype.compute_dtype
-    wide = broadcast(weight, self.size)
+    broadcast_weight = broadcast(weight, self.size)
 
-    def made(function: Callable[[Value, Value, Value], Value]) -> Tensor:
+    def gradient_by(function: Callable[[Value, Value, Value], Value]) -> Tensor:
         def read(i: Index) -> Value:
-            g, x, w = (upcast(t.at(i), compute_dtype) for t in (grad_output, self, wide))
+            g, x, w = (
+                upcast(t.at(i), compute_dtype) for t in (grad_output, self, broadcast_weight)
+            )
             return function(g, x, w)
 
         return b.pointwise(self.size, self.dtype, read)
 
-    by_self = made(lambda g, x, w: call("where", x > 0, g, w * g))
-    by_weight = made(lambda g, x, _: call("where", x > 0, 0, x * g))
+    by_self = gradient_by(lambda g, x, w: call("where", x > 0, g, w * g))
+    by_weight = gradient_by(lambda g, x, _: call("where", x > 0, 0, x * g))
     return by_self, by_weight

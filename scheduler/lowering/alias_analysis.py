@@ -29,7 +29,7 @@ class AliasTracker:
         self._roots: dict[str, str] = {}
         self._members: dict[str, list[str]] = {}
         self._uncertain: set[str] = set()
-        self._inputs = {given.name for given in graph.inputs}
+        self._inputs = {graph_input.name for graph_input in graph.inputs}
 
     def root(self, name: str) -> str:
         """The value whose memory this value uses."""
@@ -38,22 +38,26 @@ class AliasTracker:
     def record(self, node: Node) -> str | None:
         """Record the memory of a node's results. Returns the value that the node writes in place,
         or None."""
-        found = lookup_op(node.target)
-        if found is None:
+        resolved = lookup_op(node.target)
+        if resolved is None:
             return self._note_unknown(node)
-        given = found.bind(node)
-        first = given[found.mutates] if found.mutates else next(iter(given.values()), None)
-        if isinstance(first, tuple) and found.op.elements is Elements.VIEWED:
+        arguments = resolved.bind(node)
+        first = (
+            arguments[resolved.mutates]
+            if resolved.mutates
+            else next(iter(arguments.values()), None)
+        )
+        if isinstance(first, tuple) and resolved.op.elements is Elements.VIEWED:
             for source, output in zip(first, node.outputs, strict=False):
                 if isinstance(source, Ref):
                     self._share(source.name, (output,))
             return None
         if not isinstance(first, Ref):
             return None
-        shares = True if found.mutates else self._shares(found, given, first.name, node)
+        shares = True if resolved.mutates else self._shares(resolved, arguments, first.name, node)
         if shares is not False:
             self._share(first.name, node.outputs, certain=bool(shares))
-        return first.name if found.mutates else None
+        return first.name if resolved.mutates else None
 
     def shares(self, name: str) -> bool:
         """Whether a value is known to use the memory of another."""
@@ -62,7 +66,7 @@ class AliasTracker:
     def _note_unknown(self, node: Node) -> str | None:
         """Handle an op without a row by its name: an in-place op ends in ``_`` and returns its
         first argument."""
-        first = next((given for _, given in node.arguments()), None)
+        first = next((argument for _, argument in node.arguments()), None)
         if not (is_in_place(node.target) and isinstance(first, Ref) and len(node.outputs) == 1):
             return None
         before, after = (self._graph.tensors.get(n) for n in (first.name, node.outputs[0]))
@@ -86,41 +90,41 @@ class AliasTracker:
         Raises ``UserError`` if it is unknown whether one of them shares the memory.
         """
         root = self.root(written)
-        alive = [n for n in self._members[root] if self._last_use.get(n, -1) > position]
-        self._members[root] = alive
-        others = [name for name in alive if name != written and name not in node.outputs]
-        seen = [*others, root] if root in self._inputs else others
-        doubts = [name for name in others if name in self._uncertain]
-        if written in self._uncertain and seen:
-            doubts.append(written)
-        if doubts:
+        live = [n for n in self._members[root] if self._last_use.get(n, -1) > position]
+        self._members[root] = live
+        aliases = [name for name in live if name != written and name not in node.outputs]
+        checked = [*aliases, root] if root in self._inputs else aliases
+        uncertain_names = [name for name in aliases if name in self._uncertain]
+        if written in self._uncertain and checked:
+            uncertain_names.append(written)
+        if uncertain_names:
             raise UserError(
-                f"writes to {written!r} in place, and whether {doubts[0]!r} is a view of "
+                f"writes to {written!r} in place, and whether {uncertain_names[0]!r} is a view of "
                 f"{root!r} or a copy depends on sizes: export the model with "
                 "run_decompositions()"
             )
-        return others
+        return aliases
 
     def _shares(
-        self, found: Overload, given: Mapping[str, Argument], source: str, node: Node
+        self, resolved: Overload, arguments: Mapping[str, Argument], source: str, node: Node
     ) -> bool | None:
         """Whether the result uses the first argument's memory; None if that depends on sizes."""
         before = self._graph.tensors.get(source)
         after = self._graph.tensors.get(node.outputs[0]) if node.outputs else None
         if before is None or after is None:
             return False
-        symbols, form = self._graph.symbols, given.get("memory_format")
-        match found.op.elements:
+        symbols, memory_format = self._graph.symbols, arguments.get("memory_format")
+        match resolved.op.elements:
             case Elements.CONVERTED:
-                if before.dtype is not after.dtype or given.get("copy"):
+                if before.dtype is not after.dtype or arguments.get("copy"):
                     return False
-                return view_strides.is_converted_in_place(before, form, symbols)
+                return view_strides.is_converted_in_place(before, memory_format, symbols)
             case Elements.RESHAPED:
                 return view_strides.can_be_viewed(before, after.size, symbols)
             case Elements.VIEWED_IF_CONTIGUOUS:
-                return view_strides.is_contiguous(before, form, symbols)
+                return view_strides.is_contiguous(before, memory_format, symbols)
             case Elements.VIEWED_UNLESS_TRAINING:
-                return given.get("train") is False
+                return arguments.get("train") is False
             case elements:
                 return elements is Elements.VIEWED
 
@@ -144,39 +148,41 @@ def knows_strides(graph: Graph, name: str) -> bool:
     other layouts, eager kernels may choose strides other than the export's shape functions state
     (``roll`` of a channels-last tensor).
     """
-    left, seen = [name], set[str]()
-    while left:
-        value = left.pop()
+    pending, seen = [name], set[str]()
+    while pending:
+        value = pending.pop()
         node = graph.producers.get(value)
         if value in seen or node is None:
             continue
         seen.add(value)
         spend_fuel()
-        read = [one for one in node_references(node) if one in graph.tensors]
-        found = lookup_op(node.target)
-        if found is not None and (
-            found.op.elements in (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS)
-            or found.op.name == "aten.clone"
+        inputs = [name_read for name_read in node_references(node) if name_read in graph.tensors]
+        resolved = lookup_op(node.target)
+        if resolved is not None and (
+            resolved.op.elements in (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS)
+            or resolved.op.name == "aten.clone"
         ):
-            left += read[:1]  # the layout is derived from the first argument
+            pending += inputs[:1]  # the layout is derived from the first argument
             continue
-        metas = [graph.tensors[one] for one in (value, *read)]
-        if not all(view_strides.is_contiguous(one, None, graph.symbols) for one in metas):
+        metas = [graph.tensors[name_read] for name_read in (value, *inputs)]
+        if not all(
+            view_strides.is_contiguous(name_read, None, graph.symbols) for name_read in metas
+        ):
             return False
-        left += read
+        pending += inputs
     return True
 
 
 def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:
     """Values whose memory is written while another value that uses it is read later."""
     memory = AliasTracker(graph, last_use)
-    found: set[str] = set()
+    roots: set[str] = set()
     for position, node in enumerate(graph.nodes):
         with error_context(node_location(node)):
             written = memory.record(node)
             if written is not None and memory.live_aliases(node, written, position):
-                found.add(memory.root(written))
-    return found
+                roots.add(memory.root(written))
+    return roots
 
 
 def written_values(graph: Graph) -> set[str]:

@@ -31,7 +31,7 @@ _MAX_ROW_BYTES = 512
 _MAX_DEEP_ROW_BYTES = 1024
 # With tiles of 16 keys a kernel takes 3 times as long as two products and a softmax (gfx942, 1,024
 # rows, modelled), so it is used only if the scores would need more memory than this.
-_MANY_SCORES_BYTES = 2**31
+_MIN_SCORES_BYTES = 2**31
 
 
 def attention(
@@ -50,38 +50,40 @@ def attention(
         raise Unsupported("attention of integers is not supported")
     if query.size[-1] == 0:
         raise Unsupported("attention with a head dimension of 0 is not supported")
-    lead = meta.size[:-2]
+    leading = meta.size[:-2]
     if enable_gqa:
-        key, value = _repeat_heads(key, lead), _repeat_heads(value, lead)
-    q, k, v = (broadcast(x, (*lead, *x.size[-2:])) for x in (query, key, value))
-    scores = (*lead, q.size[-2], k.size[-2])
-    one = is_one_kernel(q.dtype, scores, (q.size[-1], v.size[-1]), b.hints)
-    if dropout_p or not one:
+        key, value = _repeat_heads(key, leading), _repeat_heads(value, leading)
+    q, k, v = (broadcast(x, (*leading, *x.size[-2:])) for x in (query, key, value))
+    score_size = (*leading, q.size[-2], k.size[-2])
+    fits_one_kernel = is_one_kernel(q.dtype, score_size, (q.size[-1], v.size[-1]), b.hints)
+    if dropout_p or not fits_one_kernel:
         # The scores are in memory: heads too deep for tiles or of symbolic depth, or dropout.
-        held = meta.dtype.compute_dtype
-        computed = compute_scores(b, q, k, attn_mask, is_causal, scale, scores, held)
-        weights = softmax_weights(b, computed, meta.dtype)
+        compute_dtype = meta.dtype.compute_dtype
+        score_tensor = compute_scores(
+            b, q, k, attn_mask, is_causal, scale, score_size, compute_dtype
+        )
+        weights = softmax_weights(b, score_tensor, meta.dtype)
         if dropout_p:
             weights, _ = native_dropout(b, weights, dropout_p)
         return product(b, "attention", weights, v, meta.size, meta.dtype, None)
     if scale is None:
         scale = 1 / math.sqrt(int(query.size[-1]))
-    batch, index = b.loops(lead, "b")
+    batch, index = b.loops(leading, "b")
     row, column = Axis(variable("q", 0), q.size[-2]), Axis(variable("c", 0), k.size[-2])
     depth, value_depth = Axis(variable("d", 0), q.size[-1]), Axis(variable("e", 0), v.size[-1])
     axes = (*batch, row, column, depth, value_depth)
-    mask = None if attn_mask is None else _mask(b, attn_mask, lead, index, row, column)
+    mask = None if attn_mask is None else _mask(b, attn_mask, leading, index, row, column)
     assert b.node is not None
     is_output = b.node.outputs[0] in b.graph.outputs  # which keeps the graph's strides
     strides = None if is_output else rows_first_strides(meta.size)
     buffer = b.buffer(meta.dtype, meta.size, strides)
-    place = (*index, row.var, value_depth.var)
-    held = meta.dtype.compute_dtype
-    inside = b.sizes.over((row, value_depth))
+    result_index = (*index, row.var, value_depth.var)
+    compute_dtype = meta.dtype.compute_dtype
+    store_ranges = b.sizes.over((row, value_depth))
     store = Store(
         buffer.name,
-        tuple(simplify(i, inside) for i in place),
-        upcast(Accumulator(held), meta.dtype),
+        tuple(simplify(i, store_ranges) for i in result_index),
+        upcast(Accumulator(compute_dtype), meta.dtype),
         b.nodes,
     )
     b.add(
@@ -120,7 +122,7 @@ def is_one_kernel(
         return False
     return (
         layout.size_hint(extent_of(scores), hints) * dtype.compute_dtype.itemsize
-        > _MANY_SCORES_BYTES
+        > _MIN_SCORES_BYTES
     )
 
 
@@ -132,12 +134,12 @@ def compute_scores(
     is_causal: bool,
     scale: float | None,
     size: tuple[Expr, ...],
-    held: DType,
+    dtype: DType,
 ) -> Tensor:
     """The scaled and masked scores, of shape ``size``, in memory."""
-    scored = score_epilogue(scale, query.size[-1], is_causal, mask, size, held)
-    turned = transpose(key, key.rank - 2, key.rank - 1)
-    return product(b, "attention scores", query, turned, size, held, scored)
+    epilogue = score_epilogue(scale, query.size[-1], is_causal, mask, size, dtype)
+    transposed_key = transpose(key, key.rank - 2, key.rank - 1)
+    return product(b, "attention scores", query, transposed_key, size, dtype, epilogue)
 
 
 def score_epilogue(
@@ -146,13 +148,13 @@ def score_epilogue(
     is_causal: bool,
     attn_mask: Tensor | None,
     size: tuple[Expr, ...],
-    held: DType,
+    dtype: DType,
 ) -> Epilogue:
     """The epilogue that turns products of queries and keys into scores of shape ``size``: it scales
     them and masks them with -inf."""
 
     def scored(accumulator: Value, index: Index) -> Value:
-        value = accumulator * softmax_scale(scale, depth, held)
+        value = accumulator * softmax_scale(scale, depth, dtype)
         if is_causal:
             row, column = index[-2:]
             value = call("where", index_value(column) <= index_value(row), value, -math.inf)
@@ -161,47 +163,49 @@ def score_epilogue(
         mask = broadcast(attn_mask, size).at(index)
         if attn_mask.dtype is DType.BOOL:
             return call("where", mask, value, -math.inf)
-        return value + upcast(mask, held)
+        return value + upcast(mask, dtype)
 
     return scored
 
 
-def softmax_scale(scale: float | None, depth: Expr, held: DType) -> Value:
+def softmax_scale(scale: float | None, depth: Expr, dtype: DType) -> Value:
     if scale is not None:
-        return const(scale, held)
-    return call("rsqrt", upcast(index_value(depth), held))
+        return const(scale, dtype)
+    return call("rsqrt", upcast(index_value(depth), dtype))
 
 
 def exp_scores(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Index], Value]]:
     """The maximum score of each row (0 if all are -inf), and a function for exp(score -
     maximum)."""
-    held = scores.dtype
+    compute_dtype = scores.dtype
 
     def finite(acc: Value, _: Index) -> Value:
         return call("where", call("isinf", acc), 0, acc)
 
     dims = (scores.rank - 1,)
-    top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, after=finite)
+    maximum = reduce(b, scores, dims, ReductionKind.MAX, dtype=compute_dtype, after=finite)
 
-    def power(value: Value, index: Index) -> Value:
-        return call("exp", value - top.at((*index[:-1], sympy.Integer(0))))
+    def exp_shifted(value: Value, index: Index) -> Value:
+        return call("exp", value - maximum.at((*index[:-1], sympy.Integer(0))))
 
-    return top, power
+    return maximum, exp_shifted
 
 
 def softmax_weights(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
     """softmax over the last dimension. A row of only -inf gives 0, as in torch's attention."""
-    held = scores.dtype
-    _, power = exp_scores(b, scores)
+    compute_dtype = scores.dtype
+    _, exp_shifted = exp_scores(b, scores)
 
     def not_zero(acc: Value, _: Index) -> Value:
         return call("where", call("eq", acc, 0), 1, acc)
 
-    total = sum_over(b, scores, (scores.rank - 1,), dtype=held, before=power, after=not_zero)
+    total = sum_over(
+        b, scores, (scores.rank - 1,), dtype=compute_dtype, before=exp_shifted, after=not_zero
+    )
 
     def read(index: Index) -> Value:
         divisor = total.at((*index[:-1], sympy.Integer(0)))
-        return power(scores.at(index), index) / divisor
+        return exp_shifted(scores.at(index), index) / divisor
 
     return b.pointwise(scores.size, dtype, read)
 
@@ -213,11 +217,11 @@ def _typed(tensor: Tensor, index: Index) -> Value:
 
 
 def _mask(
-    b: Builder, mask: Tensor, lead: tuple[Expr, ...], index: Index, row: Axis, column: Axis
+    b: Builder, mask: Tensor, leading: tuple[Expr, ...], index: Index, row: Axis, column: Axis
 ) -> Value | None:
     """The mask's tree; None if it selects everything."""
-    wide = broadcast(mask, (*lead, row.size, column.size))
-    value = wide.at((*index, row.var, column.var))
+    broadcast_mask = broadcast(mask, (*leading, row.size, column.size))
+    value = broadcast_mask.at((*index, row.var, column.var))
     if isinstance(value, Const):
         keeps_all = bool(value.value) if mask.dtype is DType.BOOL else value.value == 0
         if keeps_all:
@@ -225,12 +229,12 @@ def _mask(
     return value if mask.dtype is DType.BOOL else bound_mask(value)
 
 
-def _repeat_heads(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
+def _repeat_heads(tensor: Tensor, leading: tuple[Expr, ...]) -> Tensor:
     """Grouped queries: repeat each head of ``tensor`` for consecutive heads of the query."""
-    heads, own = lead[-1], tensor.size[-3]
-    times = simplify(FloorDiv(heads, own))
+    heads, key_heads = leading[-1], tensor.size[-3]
+    repeats = simplify(FloorDiv(heads, key_heads))
     size = (*tensor.size[:-3], heads, *tensor.size[-2:])
-    return tensor.view(size, lambda i: (*i[:-3], FloorDiv(i[-3], times), *i[-2:]))
+    return tensor.view(size, lambda i: (*i[:-3], FloorDiv(i[-3], repeats), *i[-2:]))
 
 
 def rows_first_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...] | None:

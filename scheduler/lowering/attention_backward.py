@@ -50,15 +50,15 @@ def attention_with_sums(
     result = attention(b, query, key, value, mask, 0.0, is_causal, scale)
     assert b.node is not None
     sums = _log_sums(b, query, key, mask, bool(is_causal), scale)
-    rest = (_zero_output(b, k) for k in range(2, len(b.node.outputs)))
-    return result, sums, *rest
+    zero_outputs = (_zero_output(b, k) for k in range(2, len(b.node.outputs)))
+    return result, sums, *zero_outputs
 
 
-def _zero_output(b: Builder, output: int) -> Tensor | None:
+def _zero_output(b: Builder, output_number: int) -> Tensor | None:
     assert b.node is not None
-    if b.node.outputs[output] not in b.graph.tensors:
+    if b.node.outputs[output_number] not in b.graph.tensors:
         return None
-    meta = b.meta(output)
+    meta = b.meta(output_number)
     return full(meta.size, 0, meta.dtype)
 
 
@@ -71,21 +71,21 @@ def _log_sums(
     scale: float | None,
 ) -> Tensor:
     """log(sum(exp(scores))) of each row. If it is not read, nothing is computed."""
-    meta, held = b.meta(1), query.dtype.compute_dtype
+    meta, compute_dtype = b.meta(1), query.dtype.compute_dtype
     size = (*query.size[:-1], key.size[-2])
     if meta.size[: len(size) - 2] != size[:-2]:
         raise Unsupported(
             "attention whose log-sum-exp has another shape than its rows is not supported"
         )
-    scores = compute_scores(b, query, key, mask, is_causal, scale, size, held)
-    top, power = exp_scores(b, scores)
+    scores = compute_scores(b, query, key, mask, is_causal, scale, size, compute_dtype)
+    maximum, exp_shifted = exp_scores(b, scores)
     result = sum_over(
         b,
         scores,
         (scores.rank - 1,),
-        dtype=held,
-        before=power,
-        after=lambda acc, i: call("log", acc) + top.at((*i[:-1], _ZERO)),
+        dtype=compute_dtype,
+        before=exp_shifted,
+        after=lambda acc, i: call("log", acc) + maximum.at((*i[:-1], _ZERO)),
     )
 
     def read(index: Index) -> Value:
@@ -93,15 +93,17 @@ def _log_sums(
         if meta.size[-1] == size[-2]:
             return value
         # Some kernels pad rows to a multiple of their tile size.
-        return trees.masked_value(trees.less_than(index[-1], size[-2]), value, const(0, held))
+        return trees.masked_value(
+            trees.less_than(index[-1], size[-2]), value, const(0, compute_dtype)
+        )
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
-def _check_dropout(chance: float) -> None:
+def _check_dropout(probability: float) -> None:
     """Reject dropout in forms with further results: the gradient would need torch's random state to
     know the dropped weights."""
-    if chance:
+    if probability:
         raise Unsupported(
             "attention with dropout and a gradient that reuses its mask is not supported"
         )
@@ -123,8 +125,10 @@ def attention_math(
         raise Unsupported("grouped-query attention that returns its weights is not supported")
     _check_dropout(dropout_p)
     result = attention(b, query, key, value, attn_mask, 0.0, is_causal, scale)
-    meta, held = b.meta(1), query.dtype.compute_dtype
-    scores = compute_scores(b, query, key, attn_mask, bool(is_causal), scale, meta.size, held)
+    meta, compute_dtype = b.meta(1), query.dtype.compute_dtype
+    scores = compute_scores(
+        b, query, key, attn_mask, bool(is_causal), scale, meta.size, compute_dtype
+    )
     return result, softmax_weights(b, scores, meta.dtype)
 
 
@@ -153,14 +157,14 @@ def attention_backward(
     grad = grad_out or grad_out_
     assert grad is not None
     assert b.node is not None
-    lead = query.size[:-2]
+    leading = query.size[:-2]
     _check_dropout(dropout_p)
-    if key.size[:-2] != lead or value.size[:-2] != lead:
+    if key.size[:-2] != leading or value.size[:-2] != leading:
         raise Unsupported("the gradient of attention with shared heads is not supported")
     if len(grad_input_mask) > 3 and grad_input_mask[3]:
         raise Unsupported("the gradient of attention with respect to its mask is not supported")
     compute_dtype = query.dtype.compute_dtype
-    size = (*lead, query.size[-2], key.size[-2])
+    size = (*leading, query.size[-2], key.size[-2])
     mask = attn_bias if attn_mask is None else attn_mask
     weights = logsumexp  # torch's decomposition of CPU attention passes the weights here
     if logsumexp.rank < query.rank:
@@ -169,35 +173,37 @@ def attention_backward(
         def weight(acc: Value, index: Index) -> Value:
             """exp(score - logarithm of the row's sum); 0 where the score is -inf."""
             score = scored(acc, index)
-            power = call("exp", score - upcast(logsumexp.at(index[:-1]), compute_dtype))
-            return call("where", call("eq", score, -float("inf")), 0, power)
+            exponential = call("exp", score - upcast(logsumexp.at(index[:-1]), compute_dtype))
+            return call("where", call("eq", score, -float("inf")), 0, exponential)
 
         columns = transpose(key, -2, -1)
         weights = product(b, "attention weights", query, columns, size, compute_dtype, weight)
-    rows = sum_over(
+    row_sums = sum_over(
         b,
         grad,
         (grad.rank - 1,),
         dtype=compute_dtype,
-        before=lambda value, place: value * upcast(out.at(place), compute_dtype),
+        before=lambda value, index: value * upcast(out.at(index), compute_dtype),
     )
     factor = softmax_scale(scale, query.size[-1], compute_dtype)
 
-    def by_scores(acc: Value, index: Index) -> Value:
-        less = acc - rows.at((*index[:-1], _ZERO))
-        return upcast(weights.at(index), compute_dtype) * less * factor
+    def score_gradient(acc: Value, index: Index) -> Value:
+        centred = acc - row_sums.at((*index[:-1], _ZERO))
+        return upcast(weights.at(index), compute_dtype) * centred * factor
 
-    turned = transpose(value, -2, -1)
-    scores = product(b, "attention scores", grad, turned, size, compute_dtype, by_scores)
+    transposed_value = transpose(value, -2, -1)
+    scores = product(
+        b, "attention scores", grad, transposed_value, size, compute_dtype, score_gradient
+    )
     products = [
         (scores, key, query),
         (transpose(scores, -2, -1), query, key),
         (transpose(weights, -2, -1), grad, value),
     ]
     gradients = [
-        product(b, "attention gradient", x, y, like.size, like.dtype, None)
+        product(b, "attention gradient", x, y, operand.size, operand.dtype, None)
         if needed
         else _zero_output(b, k)
-        for k, ((x, y, like), needed) in enumerate(zip(products, grad_input_mask, strict=False))
+        for k, ((x, y, operand), needed) in enumerate(zip(products, grad_input_mask, strict=False))
     ]
     return (*gradients, *(_zero_output(b, k) for k in range(3, len(b.node.outputs))))

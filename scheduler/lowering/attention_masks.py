@@ -27,7 +27,7 @@ from scheduler.lowering import trees
 HIDDEN = -1e4
 #: Adding it to a score in f32 absorbs the score, and many multiples of it are finite in f32.
 _ABSORBING = -(2.0**120)
-_PART = 2.0**-8  # factor for f32 numbers below _ABSORBING: not below it after
+_HIDDEN_SCALE = 2.0**-8  # factor for f32 numbers below _ABSORBING: not below it after
 
 _AND, _OR = ("logical_and", "bitwise_and"), ("logical_or", "bitwise_or")
 #: (sign, least) of a comparison of integers: it holds where sign * (left - right) >= least.
@@ -50,10 +50,10 @@ def literal_value(value: Value) -> float | None:
     return None
 
 
-def is_elided_cast(one: DType, other: DType) -> bool:
+def is_elided_cast(source: DType, target: DType) -> bool:
     """Whether a conversion between these types is ignored as a float conversion that loses
     little."""
-    return all(each.is_float and not each.is_float8 for each in (one, other))
+    return all(dtype.is_float and not dtype.is_float8 for dtype in (source, target))
 
 
 def round_literal(number: float, dtype: DType) -> float:
@@ -70,7 +70,7 @@ class Hidden:
     fill: float
     added: bool = False  # fill is added to the scores, which still count
 
-    def held(self, dtype: DType) -> Hidden:
+    def rounded_to(self, dtype: DType) -> Hidden:
         """The same, stored in a buffer of that type."""
         return replace(self, fill=round_literal(self.fill, dtype))
 
@@ -92,26 +92,28 @@ def match_hidden(value: Value) -> tuple[Hidden, Value] | None:
     """Match ``where(seen, value, fill)`` with a literal as ``fill``, in either order of the
     branches. Returns what it hides, and the value."""
     if isinstance(value, Cast) and value.dtype.is_float and value.value.dtype.is_float:
-        found = match_hidden(value.value)
-        if found is None:
+        inner = match_hidden(value.value)
+        if inner is None:
             return None
-        return found[0].held(value.dtype), trees.cast(found[1], value.dtype)
+        return inner[0].rounded_to(value.dtype), trees.cast(inner[1], value.dtype)
     if isinstance(value, Masked):
-        condition, kept, other = value.condition, value.value, value.other
+        condition, visible, other = value.condition, value.value, value.other
     elif isinstance(value, Call) and value.op == "where":
-        condition, kept, other = value.args
+        condition, visible, other = value.args
     else:
         return None
     fill = literal_value(other)
     if fill is not None and fill <= HIDDEN:
-        return Hidden(condition, fill), kept
-    fill = literal_value(kept)
+        return Hidden(condition, fill), visible
+    fill = literal_value(visible)
     if fill is not None and fill <= HIDDEN:
         return Hidden(_negated(condition), fill), other
     return None
 
 
-def combine_mask(steps: Steps, row: Axis, column: Axis, ranges: Ranges, held: DType) -> Mask | None:
+def combine_mask(
+    steps: Steps, row: Axis, column: Axis, ranges: Ranges, dtype: DType
+) -> Mask | None:
     """Combine all steps into one mask; None if the result would not be equivalent.
 
     For a row that sees nothing, a softmax over minus infinity gives NaN, while one over equal
@@ -122,39 +124,39 @@ def combine_mask(steps: Steps, row: Axis, column: Axis, ranges: Ranges, held: DT
     added = [step for step in steps if not isinstance(step, Hidden)]
     conditions = [part for step in hidden for part in _conditions(step.seen)]
     sees = not hidden or _sees_a_column(trees.all_of(*conditions), row, column, ranges)
-    numbers = [step for step in hidden if math.isfinite(step.fill)]
-    if not numbers or (sees and not added):
-        rest = [part for part in conditions if not _is_causal(part, row, column)]
-        causal = len(rest) < len(conditions)
+    finite_steps = [step for step in hidden if math.isfinite(step.fill)]
+    if not finite_steps or (sees and not added):
+        other_conditions = [part for part in conditions if not _is_causal(part, row, column)]
+        causal = len(other_conditions) < len(conditions)
         if not added:
-            return Mask(causal, trees.all_of(*rest) if rest else None, sees)
-        if not rest:
-            return Mask(causal, _fold_additive(added, held), False)
-        return Mask(False, _fold_additive(steps, held), False)
+            return Mask(causal, trees.all_of(*other_conditions) if other_conditions else None, sees)
+        if not other_conditions:
+            return Mask(causal, _fold_additive(added, dtype), False)
+        return Mask(False, _fold_additive(steps, dtype), False)
     # A step that adds a finite number becomes a plain additive mask, for rows that may see nothing:
     # the differences between the row's scores are preserved, and minus infinity is unchanged.
-    sums = tuple(
-        call("where", step.seen, 0, bound_mask(const(step.fill, held)))
+    additive_steps = tuple(
+        call("where", step.seen, 0, bound_mask(const(step.fill, dtype)))
         if isinstance(step, Hidden) and step.added and math.isfinite(step.fill)
         else step
         for step in steps
     )
-    if sums != steps:
-        return combine_mask(sums, row, column, ranges, held)
+    if additive_steps != steps:
+        return combine_mask(additive_steps, row, column, ranges, dtype)
     # In a fully hidden row, another added value would count beside the number.
-    alone = len(numbers) == 1 and not added
-    return Mask(False, _fold_additive(steps, held), False) if alone else None
+    is_only_step = len(finite_steps) == 1 and not added
+    return Mask(False, _fold_additive(steps, dtype), False) if is_only_step else None
 
 
-def _fold_additive(steps: Sequence[Hidden | Value], held: DType) -> Value | None:
+def _fold_additive(steps: Sequence[Hidden | Value], dtype: DType) -> Value | None:
     """The sum of all steps as one additive mask. Scores hidden by a finite number get the same
     number, which absorbs every score."""
     mask: Value | None = None
     for step in steps:
         if isinstance(step, Hidden):
-            fill = const(_ABSORBING if math.isfinite(step.fill) else step.fill, held)
-            kept = const(0, held) if mask is None else mask
-            mask = call("where", step.seen, kept, fill)
+            fill = const(_ABSORBING if math.isfinite(step.fill) else step.fill, dtype)
+            visible = const(0, dtype) if mask is None else mask
+            mask = call("where", step.seen, visible, fill)
         else:
             mask = step if mask is None else mask + step
     return mask
@@ -184,8 +186,8 @@ def _difference(value: Value) -> Expr | None:
     left, right = (as_index_expr(part) for part in value.args)
     if left is None or right is None:
         return None
-    sign, least = _COMPARISONS[value.op]
-    return sign * (left - right) - least
+    sign, min_difference = _COMPARISONS[value.op]
+    return sign * (left - right) - min_difference
 
 
 def _negated(condition: Value) -> Value:
@@ -205,33 +207,33 @@ def _negated(condition: Value) -> Value:
 def _sees_a_column(seen: Value, row: Axis, column: Axis, ranges: Ranges) -> bool:
     """Whether indices prove that each row sees a column: the first, the last, its own, or the
     column as far from the last as the row is from the last row."""
-    ends = column.size - row.size
-    places: list[Expr] = [sympy.Integer(0), column.size - 1]
-    places += [row.var] if is_nonnegative(ends, ranges) else []
-    places += [row.var + ends] if is_nonnegative(ends, ranges) else []
-    for place in places:
-        at = simplify_tree(substitute(seen, {column.var: place}), ranges)
-        if _holds(at, ranges, due=True):
+    extra_columns = column.size - row.size
+    columns: list[Expr] = [sympy.Integer(0), column.size - 1]
+    columns += [row.var] if is_nonnegative(extra_columns, ranges) else []
+    columns += [row.var + extra_columns] if is_nonnegative(extra_columns, ranges) else []
+    for column_index in columns:
+        condition = simplify_tree(substitute(seen, {column.var: column_index}), ranges)
+        if _holds(condition, ranges, expected=True):
             return True
     return False
 
 
-def _holds(value: Value, ranges: Ranges, *, due: bool) -> bool:
-    """Whether a condition provably equals ``due``."""
+def _holds(value: Value, ranges: Ranges, *, expected: bool) -> bool:
+    """Whether a condition provably equals ``expected``."""
     if isinstance(value, Const):
-        return bool(value.value) is due
+        return bool(value.value) is expected
     if not isinstance(value, Call):
         return False
     if value.op in ("logical_not", "bitwise_not"):
-        return _holds(value.args[0], ranges, due=not due)
+        return _holds(value.args[0], ranges, expected=not expected)
     if value.op in _AND or value.op in _OR:
-        every = (value.op in _AND) is due
-        found = (_holds(part, ranges, due=due) for part in value.args)
-        return all(found) if every else any(found)
+        needs_all = (value.op in _AND) is expected
+        results = (_holds(part, ranges, expected=expected) for part in value.args)
+        return all(results) if needs_all else any(results)
     difference = _difference(value)
     if difference is None:
         return False
-    return is_nonnegative(difference if due else -1 - difference, ranges)
+    return is_nonnegative(difference if expected else -1 - difference, ranges)
 
 
 def bound_mask(mask: Value) -> Value:
@@ -245,8 +247,8 @@ def bound_mask(mask: Value) -> Value:
         return mask
     number = literal_value(mask)
     if number is not None:
-        return const(number * _PART if number < _ABSORBING else number, mask.dtype)
+        return const(number * _HIDDEN_SCALE if number < _ABSORBING else number, mask.dtype)
     if isinstance(mask, Call) and mask.op == "where":
-        condition, *kept = mask.args
-        return call("where", condition, *map(bound_mask, kept))
-    return call("where", mask < _ABSORBING, mask * _PART, mask)
+        condition, *branches = mask.args
+        return call("where", condition, *map(bound_mask, branches))
+    return call("where", mask < _ABSORBING, mask * _HIDDEN_SCALE, mask)

@@ -43,19 +43,21 @@ def with_attention(lowered: Lowered) -> Lowered:
     """Return the graph with attention patterns replaced by ``Attention`` operations."""
     sources = Sources(lowered)
     uses = _Uses(lowered)
-    made: dict[str, Attention] = {}
+    fused: dict[str, Attention] = {}
     for operation in lowered.operations:
         if isinstance(operation, Contraction) and operation.group_kind is GroupKind.GEMM:
-            found = _Match.match(operation, sources)
-            attended = None if found is None else found.operation(uses)
-            if attended is not None:
-                made[operation.name] = attended
-    if not made:
+            pattern = _Match.match(operation, sources)
+            attention_operation = None if pattern is None else pattern.operation(uses)
+            if attention_operation is not None:
+                fused[operation.name] = attention_operation
+    if not fused:
         return lowered
-    operations = [made.get(operation.name, operation) for operation in lowered.operations]
-    kept = live_operations(operations, lowered.results)
-    used = {name for operation in kept for name in (*operation.reads, *operation.writes)}
-    results = {store.buffer for each in made.values() for store in each.stores}
+    operations = [fused.get(operation.name, operation) for operation in lowered.operations]
+    live = live_operations(operations, lowered.results)
+    used = {name for operation in live for name in (*operation.reads, *operation.writes)}
+    results = {
+        store.buffer for fused_operation in fused.values() for store in fused_operation.stores
+    }
     buffers = {
         name: buffer
         for name, buffer in lowered.buffers.items()
@@ -65,7 +67,7 @@ def with_attention(lowered: Lowered) -> Lowered:
         if buffers[name].kind is BufferKind.INTERMEDIATE:
             stride = attention.rows_first_strides(buffers[name].size) or buffers[name].stride
             buffers[name] = replace(buffers[name], stride=stride)
-    return replace(lowered, operations=tuple(kept), buffers=buffers)
+    return replace(lowered, operations=tuple(live), buffers=buffers)
 
 
 class _Uses:
@@ -77,10 +79,10 @@ class _Uses:
         self._readers: dict[str, set[str]] = {}
         self._parts: dict[str, int] = {}
         self._order: dict[str, int] = {}
-        part = 0
-        for place, operation in enumerate(lowered.operations):
-            part += operation.group_kind is GroupKind.LOOP
-            self._parts[operation.name], self._order[operation.name] = part, place
+        section = 0
+        for position, operation in enumerate(lowered.operations):
+            section += operation.group_kind is GroupKind.LOOP
+            self._parts[operation.name], self._order[operation.name] = section, position
             for name in operation.reads:
                 self._readers.setdefault(name, set()).add(operation.name)
 
@@ -148,10 +150,10 @@ class _Match:
         if not is_nonnegative(self.column.size - 1, self.sizes):
             return None
         depth, value_depth = Axis(variable("d", 0), first.k[0].size), last.n[0]
-        places = {**self.scores.places, first.k[0].var: depth.var}
+        axis_map = {**self.scores.places, first.k[0].var: depth.var}
         ranges = self.ranges.over((depth,))
-        one, other = (simplify_tree(substitute(x, places), ranges) for x in (first.a, first.b))
-        q, k = (other, one) if _reads(one, self.column) else (one, other)
+        left, right = (simplify_tree(substitute(x, axis_map), ranges) for x in (first.a, first.b))
+        q, k = (right, left) if _reads(left, self.column) else (left, right)
         if _reads(q, self.column) or _reads(k, self.row):
             return None
         mask = combine_mask(
@@ -173,7 +175,7 @@ class _Match:
         if not attention.is_one_kernel(q.dtype, points, depths, uses.hints):
             return None
         result = self._attention(q, k, v, depth, mask)
-        nodes = (node for each in uses.program_order(operations) for node in each.nodes)
+        nodes = (node for operation in uses.program_order(operations) for node in operation.nodes)
         return result.with_nodes(tuple(dict.fromkeys(nodes)))
 
     def _attention(self, q: Value, k: Value, v: Value, depth: Axis, mask: Mask) -> Attention:
@@ -181,7 +183,7 @@ class _Match:
         last = self.last
         outer = (*last.batch, *last.m[:-1])
         value_depth = last.n[0]
-        names = {axis.var: variable("b", place) for place, axis in enumerate(outer)}
+        names = {axis.var: variable("b", position) for position, axis in enumerate(outer)}
         names |= {self.row.var: variable("q", 0), self.column.var: variable("c", 0)}
         names[value_depth.var] = variable("e", 0)
         axes = [replace(a, var=names[a.var]) for a in (*outer, self.row, self.column, value_depth)]

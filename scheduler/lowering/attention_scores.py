@@ -56,41 +56,51 @@ class Sources:
         """The ranges of all loops of an operation."""
         return self.sizes.over(operation.loops)
 
-    def places(self, store: Store, axes: tuple[Axis, ...], load: Load, at: Ranges) -> Places | None:
+    def places(
+        self, store: Store, axes: tuple[Axis, ...], load: Load, reader_ranges: Ranges
+    ) -> Places | None:
         """The values of the loops over ``axes`` at which ``store`` wrote the loaded element, in
         terms of the reader's loops; None if they cannot be determined."""
-        one = {axis.var: _ZERO for axis in axes if axis.size == 1}
-        wide = tuple(axis for axis in axes if axis.size != 1)
-        index = tuple(expr.xreplace(one) for expr in store.index)
+        single_step_values = {axis.var: _ZERO for axis in axes if axis.size == 1}
+        long_axes = tuple(axis for axis in axes if axis.size != 1)
+        index = tuple(expr.xreplace(single_step_values) for expr in store.index)
         size = self.buffers[load.buffer].size
-        found = reindexing_at(index, size, wide, load.index, at)
-        return None if found is None else {**one, **found}
+        reindexing = reindexing_at(index, size, long_axes, load.index, reader_ranges)
+        return None if reindexing is None else {**single_step_values, **reindexing}
 
-    def stored(self, operation: Pointwise, load: Load, at: Ranges) -> Value | None:
+    def stored(self, operation: Pointwise, load: Load, reader_ranges: Ranges) -> Value | None:
         """The loaded element, as the tree that was stored."""
-        places = self.places(operation.store, operation.axes, load, at)
-        if places is None:
+        positions = self.places(operation.store, operation.axes, load, reader_ranges)
+        if positions is None:
             return None
-        return simplify_tree(substitute(operation.store.value, places), at)
+        return simplify_tree(substitute(operation.store.value, positions), reader_ranges)
 
-    def from_indices(self, value: Value, at: Ranges) -> Value | None:
+    def from_indices(self, value: Value, ranges: Ranges) -> Value | None:
         """Replace loads by the stored trees until none is left; None if that does not terminate
         soon."""
         for _ in range(_MAX_CALLS):
-            parts = list(walk(value))
-            reads = {part for part in parts if isinstance(part, Load)}
+            tree_parts = list(walk(value))
+            reads = {part for part in tree_parts if isinstance(part, Load)}
             if not reads:
                 return value
-            if sum(isinstance(part, Call | Load) for part in parts) > _MAX_CALLS:
+            if sum(isinstance(part, Call | Load) for part in tree_parts) > _MAX_CALLS:
                 return None
-            known: dict[Load, Value] = {}
+            stored_trees: dict[Load, Value] = {}
             for load in reads:
                 writer = self.writer(load)
-                stored = self.stored(writer, load, at) if isinstance(writer, Pointwise) else None
+                stored = (
+                    self.stored(writer, load, ranges) if isinstance(writer, Pointwise) else None
+                )
                 if stored is None:
                     return None
-                known[load] = trees.cast(stored, load.dtype)
-            value = rebuild(value, lambda part: known.get(part) if isinstance(part, Load) else None)  # noqa: B023
+                stored_trees[load] = trees.cast(stored, load.dtype)
+
+            def stored_tree(
+                part: Value, stored_trees: dict[Load, Value] = stored_trees
+            ) -> Value | None:
+                return stored_trees.get(part) if isinstance(part, Load) else None
+
+            value = rebuild(value, stored_tree)
         return None
 
 
@@ -121,11 +131,12 @@ class Scores:
         """The factor of products before the soft cap."""
         return self.inner * self.outer
 
-    def held(self, dtype: DType) -> Scores:
+    def rounded_to(self, dtype: DType) -> Scores:
         """These scores stored in that type. Only a hiding number may round to infinity; other
         roundings are ignored."""
         steps = (
-            step.held(dtype) if isinstance(step, masks.Hidden) else step for step in self.steps
+            step.rounded_to(dtype) if isinstance(step, masks.Hidden) else step
+            for step in self.steps
         )
         return replace(self, steps=tuple(steps)) if self.steps else self
 
@@ -153,22 +164,22 @@ class ScoreReader:
     def __init__(self, sources: Sources, ranges: Ranges) -> None:
         self._sources = sources
         self._ranges = ranges
-        self._left = _MAX_STEPS
+        self._steps_left = _MAX_STEPS
 
     def read(self, value: Value, product: Scores | None = None) -> Scores | None:
         """Match a tree as scores. ``product`` is what the accumulator in the tree stands for."""
-        self._left -= 1
-        if self._left < 0:
+        self._steps_left -= 1
+        if self._steps_left < 0:
             return None
         if isinstance(value, Accumulator):
             return product
         if isinstance(value, Cast):
-            floats = masks.is_elided_cast(value.value.dtype, value.dtype)
-            found = self.read(value.value, product) if floats else None
-            return found and found.held(value.dtype)
+            is_elided = masks.is_elided_cast(value.value.dtype, value.dtype)
+            scores = self.read(value.value, product) if is_elided else None
+            return scores and scores.rounded_to(value.dtype)
         if isinstance(value, Load):
-            found = None if product or value.dtype.is_float8 else self._loaded(value)
-            return found and found.held(value.dtype)
+            scores = None if product or value.dtype.is_float8 else self._loaded(value)
+            return scores and scores.rounded_to(value.dtype)
         if isinstance(value, Masked) or (isinstance(value, Call) and value.op == "where"):
             return self._hidden(value, product)
         if not isinstance(value, Call):
@@ -199,7 +210,7 @@ class ScoreReader:
         stored = simplify_tree(substitute(store.value, places), self._ranges)
         return self.read(stored, Scores(writer, places, (writer,)))
 
-    def product_first(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+    def read_product(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
         """Scores times a literal, on either side."""
         for value, other in (args, args[::-1]):
             factor = masks.literal_value(other)
@@ -208,75 +219,75 @@ class ScoreReader:
                 return found and found.times(factor)
         return None
 
-    def quotient(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+    def read_quotient(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
         """Scores divided by a literal."""
         divisor = masks.literal_value(args[1])
-        found = None if divisor is None else self.read(args[0], product)
-        return found.over(divisor) if found and divisor is not None else None
+        scores = None if divisor is None else self.read(args[0], product)
+        return scores.over(divisor) if scores and divisor is not None else None
 
-    def negative(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+    def read_negation(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
         """Negated scores."""
-        found = self.read(args[0], product)
-        return found and found.times(-1.0)
+        scores = self.read(args[0], product)
+        return scores and scores.times(-1.0)
 
-    def capped(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+    def read_cap(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
         """tanh of scores."""
-        found = self.read(args[0], product)
-        if found is None or found.capped or found.steps:
+        scores = self.read(args[0], product)
+        if scores is None or scores.capped or scores.steps:
             return None
-        return replace(found, capped=True)
+        return replace(scores, capped=True)
 
-    def sum(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+    def read_sum(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
         """Scores plus a mask, on either side."""
         for value, other in (args, args[::-1]):
-            found = self.read(value, product)
-            if found is not None:
-                return self._with_added(found, other)
+            scores = self.read(value, product)
+            if scores is not None:
+                return self._with_added(scores, other)
         return None
 
-    def difference(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
+    def read_difference(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
         """Scores minus a mask."""
-        found = self.read(args[0], product)
-        if found is None:
+        scores = self.read(args[0], product)
+        if scores is None:
             return None
-        return self._with_added(found, -args[1])
+        return self._with_added(scores, -args[1])
 
-    def _with_added(self, found: Scores, value: Value) -> Scores | None:
-        compute_dtype = found.product.a.dtype.compute_dtype
+    def _with_added(self, scores: Scores, value: Value) -> Scores | None:
+        compute_dtype = scores.product.a.dtype.compute_dtype
         value = self._from_indices(value)
-        part = masks.match_hidden(value)
+        hidden_and_value = masks.match_hidden(value)
         step: masks.Hidden | Value
-        if part is not None and masks.literal_value(part[1]) == 0:
-            step = replace(part[0], added=True)
+        if hidden_and_value is not None and masks.literal_value(hidden_and_value[1]) == 0:
+            step = replace(hidden_and_value[0], added=True)
         else:
             if value.dtype is DType.F64 and compute_dtype is not DType.F64:
                 return None  # the least f64 is minus infinity there
             step = masks.bound_mask(upcast(value, compute_dtype))
-        return replace(found, steps=(*found.steps, step))
+        return replace(scores, steps=(*scores.steps, step))
 
     def _hidden(self, value: Value, product: Scores | None) -> Scores | None:
         """Scores hidden by a condition and a literal."""
-        part = masks.match_hidden(value)
-        if part is None:
+        hidden_and_value = masks.match_hidden(value)
+        if hidden_and_value is None:
             return None
-        hidden, kept = part
-        found = self.read(kept, product)
-        if found is None:
+        hidden, visible = hidden_and_value
+        scores = self.read(visible, product)
+        if scores is None:
             return None
         hidden = replace(hidden, seen=self._from_indices(hidden.seen))
-        return replace(found, steps=(*found.steps, hidden))
+        return replace(scores, steps=(*scores.steps, hidden))
 
     def _from_indices(self, value: Value) -> Value:
         """A mask as a tree without loads, if it is computed from indices in few steps."""
-        found = self._sources.from_indices(value, self._ranges)
-        return value if found is None else found
+        tree = self._sources.from_indices(value, self._ranges)
+        return value if tree is None else tree
 
 
 _RULES: Mapping[str, Callable[[ScoreReader, tuple[Value, ...], Scores | None], Scores | None]] = {
-    "mul": ScoreReader.product_first,
-    "truediv": ScoreReader.quotient,
-    "neg": ScoreReader.negative,
-    "tanh": ScoreReader.capped,
-    "add": ScoreReader.sum,
-    "sub": ScoreReader.difference,
+    "mul": ScoreReader.read_product,
+    "truediv": ScoreReader.read_quotient,
+    "neg": ScoreReader.read_negation,
+    "tanh": ScoreReader.read_cap,
+    "add": ScoreReader.read_sum,
+    "sub": ScoreReader.read_difference,
 }

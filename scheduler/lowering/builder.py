@@ -58,8 +58,8 @@ _CONSTANT_SCAN_VALUES: Mapping[ReductionKind, tuple[int, ...]] = {
 Inlined: TypeAlias = Callable[[Subgraph, Sequence[Any]], tuple[Tensor, ...]]
 
 
-def _reject_subgraph(part: Subgraph, _given: Sequence[Any]) -> tuple[Tensor, ...]:
-    raise AssertionError(f"{part.name}: inner graphs are not lowered here")
+def _reject_subgraph(subgraph: Subgraph, _inputs: Sequence[Any]) -> tuple[Tensor, ...]:
+    raise AssertionError(f"{subgraph.name}: inner graphs are not lowered here")
 
 
 class Builder:
@@ -127,10 +127,10 @@ class Builder:
     def check_shape(self, name: str, size: Sequence[Expr]) -> None:
         """Raise ``ContradictionError`` if a value's shape in the graph differs from the shape that
         its node's arguments produce."""
-        known = self.graph.tensors[name].size
-        if len(known) != len(size) or not all(map(self.may_be_equal, known, size)):
+        graph_size = self.graph.tensors[name].size
+        if len(graph_size) != len(size) or not all(map(self.may_be_equal, graph_size, size)):
             raise ContradictionError(
-                f"{name} has shape {layout.format_shape(known)} in the graph, but its "
+                f"{name} has shape {layout.format_shape(graph_size)} in the graph, but its "
                 f"arguments give {layout.format_shape(size)}"
             )
 
@@ -193,11 +193,13 @@ class Builder:
         return layout.contiguous_strides(size)
 
     def tensor(self, buffer: Buffer) -> Tensor:
-        unit = tuple(extent == 1 for extent in buffer.size)
+        is_single = tuple(extent == 1 for extent in buffer.size)
 
         def at(index: Index) -> Value:
-            clean = tuple(_ZERO if one else i for i, one in zip(index, unit, strict=True))
-            return Load(buffer.name, clean, buffer.dtype)
+            load_index = tuple(
+                _ZERO if single else i for i, single in zip(index, is_single, strict=True)
+            )
+            return Load(buffer.name, load_index, buffer.dtype)
 
         return Tensor(buffer.size, buffer.dtype, at, buffer.name)
 
@@ -274,25 +276,27 @@ class Builder:
     ) -> Tensor:
         """Scan with ``kind`` along ``dim``. A result that is one constant everywhere uses no
         memory."""
-        others, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
+        outer_axes, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
         scan_axis = Axis(variable("r", 0), size[dim])
-        remaining = iter(others)
+        remaining_axes = iter(outer_axes)
         index = tuple(
-            scan_axis.var if d == dim else _ZERO if extent == 1 else next(remaining).var
+            scan_axis.var if d == dim else _ZERO if extent == 1 else next(remaining_axes).var
             for d, extent in enumerate(size)
         )
         accumulate = dtype.accumulator
-        value = upcast(self.finish(read(index), (*others, scan_axis)), accumulate)
+        value = upcast(self.finish(read(index), (*outer_axes, scan_axis)), accumulate)
         if isinstance(value, Const) and value.value in _CONSTANT_SCAN_VALUES.get(
             kind, (value.value,)
         ):
-            steady = upcast(value, dtype)
-            return Tensor(size, dtype, lambda _: steady, nodes=self.nodes)
+            constant = upcast(value, dtype)
+            return Tensor(size, dtype, lambda _: constant, nodes=self.nodes)
         buffer = self.buffer(dtype, size)
-        final = upcast(Accumulator(accumulate), dtype)
-        store = Store(buffer.name, index, final, (self._name,))
+        stored_value = upcast(Accumulator(accumulate), dtype)
+        store = Store(buffer.name, index, stored_value, (self._name,))
         self.add(
-            Scan(self._fresh("op"), others, scan_axis, kind, value, accumulate, store, self.nodes)
+            Scan(
+                self._fresh("op"), outer_axes, scan_axis, kind, value, accumulate, store, self.nodes
+            )
         )
         return self.tensor(buffer)
 
@@ -301,13 +305,13 @@ class Builder:
         size: tuple[Expr, ...],
         dtype: DType,
         kind: ReductionKind,
-        begin: Reader,
+        initial: Reader,
         sources: tuple[Expr, ...],
         places: Places,
         value: Reader,
         condition: Reader | None = None,
     ) -> Tensor:
-        """Allocate a buffer of this shape, initialize it from ``begin``, and combine ``value`` at
+        """Allocate a buffer of this shape, initialize it from ``initial``, and combine ``value`` at
         each point of ``sources`` into the element at ``places`` (where ``condition`` holds).
 
         A place given as a tree counts from the end if negative, and is always clamped to its
@@ -316,16 +320,16 @@ class Builder:
         """
         buffer = self.buffer(dtype, size)
         axes, index = self.loops(size, "i")
-        store = Store(buffer.name, index, self._held(begin(index), dtype, axes), (self._name,))
+        store = Store(buffer.name, index, self._held(initial(index), dtype, axes), (self._name,))
         loops, source = self.loops(sources, "s")
         indirect: list[Indirect] = []
         target: list[Expr] = []
-        for place, extent in zip(places(source), size, strict=True):
-            inside = self._position(place, extent, loops)
-            if isinstance(inside, Indirect):
-                indirect.append(inside)
-                inside = inside.symbol
-            target.append(inside)
+        for position, extent in zip(places(source), size, strict=True):
+            target_position = self._position(position, extent, loops)
+            if isinstance(target_position, Indirect):
+                indirect.append(target_position)
+                target_position = target_position.symbol
+            target.append(target_position)
         true = Const(True, DType.BOOL)
         self.add(
             Scatter(
@@ -346,9 +350,11 @@ class Builder:
     def _held(self, value: Value, dtype: DType, axes: Sequence[Axis]) -> Value:
         return upcast(self.finish(value, axes), dtype)
 
-    def _position(self, place: Expr | Value, size: Expr, axes: Sequence[Axis]) -> Expr | Indirect:
+    def _position(
+        self, position: Expr | Value, size: Expr, axes: Sequence[Axis]
+    ) -> Expr | Indirect:
         """A position to write to; used unchanged if it is provably inside its dimension."""
-        value = index_value(place) if isinstance(place, sympy.Expr) else place
+        value = index_value(position) if isinstance(position, sympy.Expr) else position
         value = self.finish(value, axes)
         if isinstance(value, IndexValue):
             ranges = self.sizes.over(axes)

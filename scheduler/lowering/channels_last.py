@@ -23,9 +23,9 @@ Shaped: TypeAlias = TensorMeta | Tensor
 _DTYPES = (DType.F16, DType.BF16, DType.F32)
 #: Bytes of channels of one position that are read at once; and a lower minimum for groups, whose
 #: kernel would read single elements in the other layout as well.
-_PACK, _GROUP_PACK = 16, 8
+_PACK_BYTES, _GROUP_PACK_BYTES = 16, 8
 #: Fewer positions do not pay for the copy of the weight, which is made on each run.
-_POSITIONS = 256
+_MIN_POSITIONS = 256
 
 
 def channels_last_strides(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -46,9 +46,11 @@ def is_profitable(
     if not (channels.is_Integer and taps.is_Integer):
         return False
     positions = product((output[0], *output[2:]))
-    pack = _PACK if groups == 1 else _GROUP_PACK
-    whole = int(channels) * input.dtype.itemsize % pack == 0
-    return whole and int(taps) > 1 and layout.size_hint(positions, hints) >= _POSITIONS
+    pack_bytes = _PACK_BYTES if groups == 1 else _GROUP_PACK_BYTES
+    has_whole_packs = int(channels) * input.dtype.itemsize % pack_bytes == 0
+    return (
+        has_whole_packs and int(taps) > 1 and layout.size_hint(positions, hints) >= _MIN_POSITIONS
+    )
 
 
 def to_channels_last(b: Builder, tensor: Tensor) -> Tensor:

@@ -23,23 +23,26 @@ def preferred_strides(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
     convolution through ops that keep images and channels. Outputs of the graph are copied into the
     model's order at the end."""
     hints = {name: info.hint for name, info in graph.symbols.items()}
-    gaining = []
+    profitable = []
     for node in graph.nodes:
         spend_fuel()
         convolution = _convolution(graph, node)
         if convolution is not None:
             input, weight, output, groups = convolution
             if is_profitable(input, weight, output.size, groups, hints):
-                gaining.append(node.outputs[0])
-    if not gaining:
+                profitable.append(node.outputs[0])
+    if not profitable:
         return {}
     regions = _Regions(graph)
     for node in graph.nodes:
         spend_fuel()
         regions.join(node)
-    found = regions.containing(gaining)
-    given = {one.name for one in graph.inputs}
-    return {name: channels_last_strides(graph.tensors[name].size) for name in sorted(found - given)}
+    region_values = regions.containing(profitable)
+    input_names = {graph_input.name for graph_input in graph.inputs}
+    return {
+        name: channels_last_strides(graph.tensors[name].size)
+        for name in sorted(region_values - input_names)
+    }
 
 
 def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, TensorMeta, int] | None:
@@ -47,14 +50,14 @@ def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, Tens
     if not node.target.startswith(_TARGETS):
         return None
     try:
-        given = resolve_op(node.target).bind(node)
+        arguments = resolve_op(node.target).bind(node)
     except (UnsupportedOpError, UserError):
         return None  # lowering reports the error
-    names = [str(getattr(given[name], "name", "")) for name in ("input", "weight")]
+    names = [str(getattr(arguments[name], "name", "")) for name in ("input", "weight")]
     operands = [graph.tensors.get(name) for name in names]
     output = graph.tensors.get(node.outputs[0])
-    groups = given.get("groups", 1)
-    if given.get("transposed") or output is None or None in operands or type(groups) is not int:
+    groups = arguments.get("groups", 1)
+    if arguments.get("transposed") or output is None or None in operands or type(groups) is not int:
         return None
     input, weight = operands
     assert input is not None and weight is not None

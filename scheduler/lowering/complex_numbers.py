@@ -59,13 +59,13 @@ def view_as_real(b: Builder, self: Tensor) -> Tensor:
     """[..., 2]: the real part, the imaginary part."""
 
     def at(index: Index) -> Value:
-        *place, which = index
-        number = self.at(tuple(place))
+        *number_index, component = index
+        number = self.at(tuple(number_index))
         parts = call("real", number), call("imag", number)
-        if which.is_Integer:
-            return parts[int(which)]
-        first = trees.equal(which, 0)
-        return call("where", first, *parts)
+        if component.is_Integer:
+            return parts[int(component)]
+        is_real = trees.equal(component, 0)
+        return call("where", is_real, *parts)
 
     return Tensor((*self.size, _TWO), self.dtype.real, at, "", self.nodes)
 
@@ -85,8 +85,8 @@ def complex_op(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
 
 
 def polar(b: Builder, abs: Tensor, angle: Tensor) -> Tensor:
-    def number(size: Value, turn: Value) -> Value:
-        parts = (size * call(function, turn) for function in ("cos", "sin"))
+    def number(magnitude: Value, angle: Value) -> Value:
+        parts = (magnitude * call(function, angle) for function in ("cos", "sin"))
         return call("complex", *parts)
 
     return elementwise(b, (abs, angle), number, b.meta().dtype.real)
@@ -109,10 +109,10 @@ def sgn(b: Builder, self: Tensor) -> Tensor:
     def direction(x: Value) -> Value:
         if not x.dtype.is_complex:
             return x if x.dtype is DType.BOOL else call("sign", x)
-        size = call("abs", x)
-        parts = (call(op, x) / size for op in ("real", "imag"))
-        nothing = call("eq", size, 0)
-        return call("where", nothing, 0, call("complex", *parts))
+        magnitude = call("abs", x)
+        parts = (call(op, x) / magnitude for op in ("real", "imag"))
+        is_zero = call("eq", magnitude, 0)
+        return call("where", is_zero, 0, call("complex", *parts))
 
     return elementwise(b, (self,), direction)
 

@@ -33,14 +33,14 @@ def concatenate(tensors: Sequence[Tensor], dim: int, dtype: DType) -> Tensor:
     def read(index: Index) -> Value:
         x = index[dim]
         value: Value | None = None
-        for number in reversed(range(len(tensors))):
-            start = ends[number - 1] if number else _ZERO
-            at = (*index[:dim], x - start, *index[dim + 1 :])
-            own = upcast(tensors[number].at(at), dtype)
+        for position in reversed(range(len(tensors))):
+            start = ends[position - 1] if position else _ZERO
+            local_index = (*index[:dim], x - start, *index[dim + 1 :])
+            element = upcast(tensors[position].at(local_index), dtype)
             value = (
-                own
+                element
                 if value is None
-                else trees.masked_value(trees.less_than(x, ends[number]), own, value)
+                else trees.masked_value(trees.less_than(x, ends[position]), element, value)
             )
         assert value is not None
         return value
@@ -52,23 +52,23 @@ def cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     meta = b.meta()
     # torch accepts tensors of shape [0], whatever the other shapes are.
     parts = [t for t in tensors if t.size != (_ZERO,)] or list(tensors[:1])
-    at = normalize_dim(dim, len(meta.size))
-    result = concatenate(parts, at, meta.dtype)
+    axis = normalize_dim(dim, len(meta.size))
+    result = concatenate(parts, axis, meta.dtype)
     for part in parts:
-        b.check_output_shape((*part.size[:at], result.size[at], *part.size[at + 1 :]))
+        b.check_output_shape((*part.size[:axis], result.size[axis], *part.size[axis + 1 :]))
     return materialize(b, Tensor(meta.size, meta.dtype, result.at))
 
 
 def stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     meta = b.meta()
-    at = normalize_dim(dim, len(meta.size))
-    wide = [
-        t.view((*t.size[:at], _ONE, *t.size[at:]), lambda i: (*i[:at], *i[at + 1 :]))
+    axis = normalize_dim(dim, len(meta.size))
+    unsqueezed = [
+        t.view((*t.size[:axis], _ONE, *t.size[axis:]), lambda i: (*i[:axis], *i[axis + 1 :]))
         for t in tensors
     ]
-    result = concatenate(wide, at, meta.dtype)
-    for part in wide:
-        b.check_output_shape((*part.size[:at], result.size[at], *part.size[at + 1 :]))
+    result = concatenate(unsqueezed, axis, meta.dtype)
+    for part in unsqueezed:
+        b.check_output_shape((*part.size[:axis], result.size[axis], *part.size[axis + 1 :]))
     return materialize(b, Tensor(meta.size, meta.dtype, result.at))
 
 
@@ -80,22 +80,22 @@ def constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0)
     b.check_output_shape([s + p + q for s, p, q in zip(self.size, before, after, strict=True)])
 
     def read(index: Index) -> Value:
-        place = tuple(i - p for i, p in zip(index, before, strict=True))
+        source = tuple(i - p for i, p in zip(index, before, strict=True))
         conditions = []
-        for d, i in enumerate(place):
+        for d, i in enumerate(source):
             if before[d] != 0 or self.size[d] != meta.size[d]:
-                low = index_value(i) >= index_value(0)
-                conditions += [low, trees.less_than(i, self.size[d])]
+                is_not_negative = index_value(i) >= index_value(0)
+                conditions += [is_not_negative, trees.less_than(i, self.size[d])]
         fill = const(value or 0, meta.dtype)
-        return trees.masked_value(trees.all_of(*conditions), self.at(place), fill)
+        return trees.masked_value(trees.all_of(*conditions), self.at(source), fill)
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
 def _before(tensor: Tensor, pad: tuple[Any, ...]) -> tuple[Expr, ...]:
     """The padding before each dimension."""
-    given = [as_expr(p) for p in pad[::2]][::-1]
-    return (*(_ZERO,) * (tensor.rank - len(given)), *given)
+    amounts = [as_expr(p) for p in pad[::2]][::-1]
+    return (*(_ZERO,) * (tensor.rank - len(amounts)), *amounts)
 
 
 def pad_op(
@@ -120,8 +120,8 @@ def source_index(
         if mode == "replicate":
             return sympy.Max(_ZERO, sympy.Min(i, extent - 1))
         if mode == "reflect":
-            up = sympy.Max(i, -i)
-            return sympy.Min(up, 2 * (extent - 1) - up)
+            magnitude = sympy.Max(i, -i)
+            return sympy.Min(magnitude, 2 * (extent - 1) - magnitude)
         raise Unsupported(f"padding with mode {mode!r} is not supported")
 
     def index(out: Index) -> Index:
@@ -139,14 +139,14 @@ def _circular_index(
     """The circular index map; negative amounts first crop the dimension that is repeated."""
 
     def index(out: Index) -> Index:
-        found = []
+        source = []
         for d, i in enumerate(out):
             low, high = before[d], after[d]
-            cut, more = sympy.Max(-low, _ZERO), sympy.Max(low, _ZERO)
-            left = tensor.size[d] - cut - sympy.Max(-high, _ZERO)
-            same = low == 0 and tensor.size[d] == size[d]
-            found.append(i if same else cut + Mod(i - more, left))
-        return tuple(found)
+            cropped, padded = sympy.Max(-low, _ZERO), sympy.Max(low, _ZERO)
+            period = tensor.size[d] - cropped - sympy.Max(-high, _ZERO)
+            is_unchanged = low == 0 and tensor.size[d] == size[d]
+            source.append(i if is_unchanged else cropped + Mod(i - padded, period))
+        return tuple(source)
 
     return index
 
@@ -160,25 +160,25 @@ def diff(
     append: Tensor | None = None,
 ) -> Tensor:
     """Each element minus the one before it, along ``dim``."""
-    at = normalize_dim(dim, self.rank)
+    axis = normalize_dim(dim, self.rank)
     dtype = b.meta().dtype
     if n > _MAX_DIFFERENCES:
         raise Unsupported(f"differences of order {n} are not supported")
     if n == 0:
         return self
-    whole = concatenate([t for t in (prepend, self, append) if t is not None], at, dtype)
+    current = concatenate([t for t in (prepend, self, append) if t is not None], axis, dtype)
     op = "logical_xor" if dtype is DType.BOOL else "sub"
     for order in range(n):
-        length = whole.size[at] - 1
+        length = current.size[axis] - 1
         if length.is_negative:
             return Tensor(b.meta().size, dtype, lambda _: const(0, dtype))
-        later, before = (slice_dim(whole, at, start, length) for start in (_ONE, _ZERO))
+        later, before = (slice_dim(current, axis, start, length) for start in (_ONE, _ZERO))
 
-        def less(index: Index, later: Tensor = later, before: Tensor = before) -> Value:
-            parts = (upcast(part.at(index), dtype) for part in (later, before))
-            return call(op, *parts)
+        def difference(index: Index, later: Tensor = later, before: Tensor = before) -> Value:
+            operands = (upcast(operand.at(index), dtype) for operand in (later, before))
+            return call(op, *operands)
 
-        result = Tensor(later.size, dtype, less)
+        result = Tensor(later.size, dtype, difference)
         # Higher-order differences read each element repeatedly: from memory at every second order.
-        whole = materialize(b, result) if order % 2 or order == n - 1 else result
-    return whole
+        current = materialize(b, result) if order % 2 or order == n - 1 else result
+    return current

@@ -47,9 +47,9 @@ def transposed_convolution(
     rank = weight.rank - 2
     stride, padding, dilation = (expand_to_rank(step, rank) for step in steps)
     view = InverseWindow(input.size[2:], weight.size[2:], stride, padding, dilation)
-    in_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
-    if not dtype.is_float or (groups > 1 and in_each == 1):
-        return _summed(b, input, weight, bias, view, in_each, size, dtype)
+    group_inputs = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
+    if not dtype.is_float or (groups > 1 and group_inputs == 1):
+        return _summed(b, input, weight, bias, view, group_inputs, size, dtype)
     return _phase_convolution(b, input, weight, bias, view, groups, size, dtype)
 
 
@@ -66,24 +66,24 @@ def _summed(
     weight: Tensor,
     bias: Tensor | None,
     view: InverseWindow,
-    in_each: Expr,
+    group_inputs: Expr,
     size: tuple[Expr, ...],
     dtype: DType,
 ) -> Tensor:
     """The sum for cases without matrix instructions: one input channel per group, or integers."""
     accumulate = accumulator_type(dtype)
-    out_each = weight.size[1]
+    group_outputs = weight.size[1]
 
-    def read(index: Index, along: Index) -> Value:
-        windows, taps, meets = view.at(index[2:], along[1:])
-        channel = FloorDiv(index[1], out_each) * in_each + along[0]
+    def read(index: Index, reduction_index: Index) -> Value:
+        windows, taps, touches = view.at(index[2:], reduction_index[1:])
+        channel = FloorDiv(index[1], group_outputs) * group_inputs + reduction_index[0]
         x = upcast(input.at((index[0], channel, *windows)), accumulate)
-        w = upcast(weight.at((channel, Mod(index[1], out_each), *taps)), accumulate)
-        return trees.masked_value(meets, x * w, const(0, accumulate))
+        w = upcast(weight.at((channel, Mod(index[1], group_outputs), *taps)), accumulate)
+        return trees.masked_value(touches, x * w, const(0, accumulate))
 
     return b.reduction(
         size,
-        (in_each, *view.taps),
+        (group_inputs, *view.taps),
         ReductionKind.SUM,
         read,
         dtype=dtype,
@@ -121,60 +121,72 @@ def _phase_convolution(
 ) -> Tensor:
     phases = []
     for d, extent in enumerate(size[2:]):
-        step, before = view.stride[d], view.padding[d] % view.stride[d]
+        step, shift = view.stride[d], view.padding[d] % view.stride[d]
         if step == 1 or view.dilation[d] != 1:
             phases.append(_Phase(1, 0, extent))
         else:
-            blocks = simplify(FloorDiv(extent + before + step - 1, sympy.Integer(step)))
-            phases.append(_Phase(step, before, blocks))
-    parted = [d for d, phase in enumerate(phases) if phase.step > 1]
+            blocks = simplify(FloorDiv(extent + shift + step - 1, sympy.Integer(step)))
+            phases.append(_Phase(step, shift, blocks))
+    split_dims = [d for d, phase in enumerate(phases) if phase.step > 1]
     batch = (
         *((sympy.Integer(groups),) if groups > 1 else ()),
-        *(sympy.Integer(phases[d].step) for d in parted),
+        *(sympy.Integer(phases[d].step) for d in split_dims),
     )
-    in_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
-    out_each = weight.size[1]
-    made = (*size[:2], *(phase.size for phase in phases))
+    group_inputs = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
+    group_outputs = weight.size[1]
+    computed_size = (*size[:2], *(phase.size for phase in phases))
     zero = const(0, input.dtype)
 
     def split(g: Index) -> tuple[Expr, dict[int, Expr]]:
-        own = g[1:] if groups > 1 else g
-        return (g[0] if groups > 1 else _ZERO), dict(zip(parted, own, strict=True))
+        phase_index = g[1:] if groups > 1 else g
+        return (g[0] if groups > 1 else _ZERO), dict(zip(split_dims, phase_index, strict=True))
 
-    def along(d: int, rest: dict[int, Expr], position: Expr | None, tap: Expr) -> _Candidate:
-        return _candidate(view, d, rest.get(d), position, tap)
+    def candidate_along(
+        d: int, phase_of_dim: dict[int, Expr], position: Expr | None, tap: Expr
+    ) -> _Candidate:
+        return _candidate(view, d, phase_of_dim.get(d), position, tap)
 
     def left(g: Index, m: Index, k: Index) -> Value:
-        group, rest = split(g)
-        met = [along(d, rest, p, t) for d, (p, t) in enumerate(zip(m[1:], k[1:], strict=True))]
-        conditions = [c for each in met for c in (*each.inside, *each.tapped)]
-        places = tuple(each.window for each in met)
-        value = input.at((m[0], group * in_each + k[0], *places))
+        group, phase_of_dim = split(g)
+        candidates = [
+            candidate_along(d, phase_of_dim, p, t)
+            for d, (p, t) in enumerate(zip(m[1:], k[1:], strict=True))
+        ]
+        conditions = [c for candidate in candidates for c in (*candidate.inside, *candidate.tapped)]
+        windows = tuple(candidate.window for candidate in candidates)
+        value = input.at((m[0], group * group_inputs + k[0], *windows))
         return trees.masked_value(trees.all_of(*conditions), value, zero)
 
     def right(g: Index, n: Index, k: Index) -> Value:
-        group, rest = split(g)
-        met = [along(d, rest, None, t) for d, t in enumerate(k[1:])]
-        value = weight.at((group * in_each + k[0], n[0], *(each.tap for each in met)))
+        group, phase_of_dim = split(g)
+        candidates = [candidate_along(d, phase_of_dim, None, t) for d, t in enumerate(k[1:])]
+        value = weight.at(
+            (group * group_inputs + k[0], n[0], *(candidate.tap for candidate in candidates))
+        )
         return trees.masked_value(
-            trees.all_of(*(c for each in met for c in each.tapped)), value, const(0, weight.dtype)
+            trees.all_of(*(c for candidate in candidates for c in candidate.tapped)),
+            value,
+            const(0, weight.dtype),
         )
 
-    def place(g: Index, m: Index, n: Index) -> Index:
-        group, rest = split(g)
-        positions = (p * phases[d].step + rest[d] if d in rest else p for d, p in enumerate(m[1:]))
-        return (m[0], group * out_each + n[0], *positions)
+    def result_index(g: Index, m: Index, n: Index) -> Index:
+        group, phase_of_dim = split(g)
+        positions = (
+            p * phases[d].step + phase_of_dim[d] if d in phase_of_dim else p
+            for d, p in enumerate(m[1:])
+        )
+        return (m[0], group * group_outputs + n[0], *positions)
 
     result = contract(
         b,
         problem=f"conv_transpose{len(phases)}d",
         template="convolution",
         batch=batch,
-        k=(in_each, *view.taps),
+        k=(group_inputs, *view.taps),
         left=Operand((size[0], *(phase.blocks for phase in phases)), left),
-        right=Operand((out_each,), right),
-        size=made,
-        place=place,
+        right=Operand((group_outputs,), right),
+        size=computed_size,
+        result_index=result_index,
         dtype=dtype,
         epilogue=plus_bias(bias),
     )
@@ -199,21 +211,21 @@ def _candidate(
 ) -> _Candidate:
     """``phase`` None: the positions are not split. ``block`` None: the window is not needed."""
     step = sympy.Integer(view.stride[d])
-    tapped: list[Value] = []
+    tap_conditions: list[Value] = []
     if phase is not None:
-        reached = tap * step + phase
+        touching_tap = tap * step + phase
         if Mod(view.kernel[d], step) != 0:
-            tapped.append(trees.less_than(reached, view.kernel[d]))
+            tap_conditions.append(trees.less_than(touching_tap, view.kernel[d]))
         if block is None:
-            return _Candidate(_ZERO, reached, [], tapped)
+            return _Candidate(_ZERO, touching_tap, [], tap_conditions)
         window = block + view.padding[d] // view.stride[d] - tap
-        return _Candidate(window, reached, view.inside(d, window), tapped)
+        return _Candidate(window, touching_tap, view.inside(d, window), tap_conditions)
     if block is None:
         return _Candidate(_ZERO, tap, [], [])
     distance = block + view.padding[d] - tap * view.dilation[d]
-    inside = []
+    window_conditions = []
     if step != 1:
-        rest = index_value(Mod(distance, step))
-        inside.append(call("eq", rest, index_value(0)))
+        remainder = index_value(Mod(distance, step))
+        window_conditions.append(call("eq", remainder, index_value(0)))
     window = FloorDiv(distance, step)
-    return _Candidate(window, tap, [*inside, *view.inside(d, window)], [])
+    return _Candidate(window, tap, [*window_conditions, *view.inside(d, window)], [])

@@ -25,7 +25,7 @@ from scheduler.lowering.windows import Window, expand_to_rank, make_window
 
 _ONE = sympy.Integer(1)
 # Limits of the depthwise kernel: the registers of a thread grow with both.
-_MAX_DIMENSIONS, _MAX_TAPS = 2, 11
+_MAX_DIMS, _MAX_TAPS = 2, 11
 
 
 def convolution(
@@ -46,7 +46,7 @@ def convolution(
     if input.rank == weight.rank - 1:
         input = input.view((_ONE, *input.size), lambda i: i[1:])
         size = (_ONE, *size)
-    make = transposed_convolution if transposed else convolved
+    rule = transposed_convolution if transposed else convolved
     if padding == "valid":
         padding = 0
     elif padding == "same":  # if odd, the larger half is at the end, where windows leave the input
@@ -54,7 +54,7 @@ def convolution(
         kernel = zip(weight.size[2:], spacing, strict=True)
         padding = tuple((int(k) - 1) * d // 2 for k, d in kernel)
     steps = (stride, padding, dilation)
-    result = make(b, input, weight, bias, steps, int(groups), size, b.meta().dtype)
+    result = rule(b, input, weight, bias, steps, int(groups), size, b.meta().dtype)
     return reshape(b, result, b.meta().size)
 
 
@@ -89,7 +89,7 @@ def convolved(
     padding and dilation."""
     view = make_window(input.size, size, weight.size[2:], *steps)
     if channels_last.is_profitable(input, weight, size, groups, b.hints):
-        input, weight = (channels_last.to_channels_last(b, each) for each in (input, weight))
+        input, weight = (channels_last.to_channels_last(b, operand) for operand in (input, weight))
     if dtype.is_float and _is_depthwise(input, weight, groups):
         return _depthwise(b, input, weight, bias, view, size, dtype)
     if not dtype.is_float or (groups > 1 and weight.size[1] == 1):
@@ -106,7 +106,7 @@ def _is_depthwise(input: Tensor, weight: Tensor, groups: int) -> bool:
         and weight.size[0] == groups
         and bool(input.buffer and weight.buffer)
         and input.dtype is weight.dtype
-        and 1 <= len(kernel) <= _MAX_DIMENSIONS
+        and 1 <= len(kernel) <= _MAX_DIMS
         and all(k.is_Integer and 0 < k <= _MAX_TAPS for k in kernel)
     )
 
@@ -125,8 +125,10 @@ def _depthwise(
     zero = const(0, input.dtype)
 
     def left(g: Index, m: Index, k: Index) -> Value:
-        place = view.place(m[1:], k)
-        return trees.masked_value(view.inside(place), input.at((m[0], g[0], *place)), zero)
+        input_index = view.input_index(m[1:], k)
+        return trees.masked_value(
+            view.inside(input_index), input.at((m[0], g[0], *input_index)), zero
+        )
 
     def right(g: Index, n: Index, k: Index) -> Value:
         return weight.at((g[0], n[0], *k))
@@ -140,7 +142,7 @@ def _depthwise(
         left=Operand((size[0], *view.output), left),
         right=Operand((_ONE,), right),
         size=size,
-        place=lambda g, m, _: (m[0], g[0], *m[1:]),
+        result_index=lambda g, m, _: (m[0], g[0], *m[1:]),
         dtype=dtype,
         epilogue=plus_bias(bias),
         merge=False,
@@ -157,18 +159,20 @@ def _grouped(
     size: tuple[Expr, ...],
     dtype: DType,
 ) -> Tensor:
-    in_each = weight.size[1]
-    out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
+    group_inputs = weight.size[1]
+    group_outputs = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
     zero = const(0, input.dtype)
     batch = (sympy.Integer(groups),) if groups > 1 else ()
 
     def left(g: Index, m: Index, k: Index) -> Value:
-        place = view.place(m[1:], k[1:])
-        channel = g[0] * in_each + k[0] if g else k[0]
-        return trees.masked_value(view.inside(place), input.at((m[0], channel, *place)), zero)
+        input_index = view.input_index(m[1:], k[1:])
+        channel = g[0] * group_inputs + k[0] if g else k[0]
+        return trees.masked_value(
+            view.inside(input_index), input.at((m[0], channel, *input_index)), zero
+        )
 
     def right(g: Index, n: Index, k: Index) -> Value:
-        channel = g[0] * out_each + n[0] if g else n[0]
+        channel = g[0] * group_outputs + n[0] if g else n[0]
         return weight.at((channel, *k))
 
     return contract(
@@ -176,11 +180,11 @@ def _grouped(
         problem=f"conv{len(view.kernel)}d",
         template="convolution",
         batch=batch,
-        k=(in_each, *view.kernel),
+        k=(group_inputs, *view.kernel),
         left=Operand((size[0], *view.output), left),
-        right=Operand((out_each,), right),
+        right=Operand((group_outputs,), right),
         size=size,
-        place=lambda g, m, n: (m[0], g[0] * out_each + n[0] if g else n[0], *m[1:]),
+        result_index=lambda g, m, n: (m[0], g[0] * group_outputs + n[0] if g else n[0], *m[1:]),
         dtype=dtype,
         epilogue=plus_bias(bias),
     )
@@ -199,19 +203,19 @@ def _summed(
     """A sum over the window, for cases without matrix instructions: one input channel per group, or
     integers."""
     accumulate = accumulator_type(dtype)
-    out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
-    in_each = weight.size[1]
+    group_outputs = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
+    group_inputs = weight.size[1]
 
     def read(index: Index, tap: Index) -> Value:
-        place = view.place(index[2:], tap[1:])
-        group = index[1] if out_each == 1 else FloorDiv(index[1], out_each)
-        x = upcast(input.at((index[0], group * in_each + tap[0], *place)), accumulate)
-        x = trees.masked_value(view.inside(place), x, const(0, accumulate))
+        input_index = view.input_index(index[2:], tap[1:])
+        group = index[1] if group_outputs == 1 else FloorDiv(index[1], group_outputs)
+        x = upcast(input.at((index[0], group * group_inputs + tap[0], *input_index)), accumulate)
+        x = trees.masked_value(view.inside(input_index), x, const(0, accumulate))
         return x * upcast(weight.at((index[1], *tap)), accumulate)
 
     return b.reduction(
         size,
-        (in_each, *view.kernel),
+        (group_inputs, *view.kernel),
         ReductionKind.SUM,
         read,
         dtype=dtype,
@@ -234,17 +238,19 @@ def convolution_backward(
     **_: Any,
 ) -> tuple[Tensor | None, ...]:
     """Gradients of input, weight and bias; None for those that ``output_mask`` excludes."""
-    steps, parts = (stride, padding, dilation), int(groups)
-    by_input, by_weight, by_bias = output_mask
+    steps, group_count = (stride, padding, dilation), int(groups)
+    needs_input, needs_weight, needs_bias = output_mask
     gradients: list[Tensor | None] = [None, None, None]
-    if by_input:
-        make = convolved if transposed else transposed_convolution
-        gradients[0] = make(b, grad_output, weight, None, steps, parts, input.size, input.dtype)
-    if by_weight:
+    if needs_input:
+        gradient_rule = convolved if transposed else transposed_convolution
+        gradients[0] = gradient_rule(
+            b, grad_output, weight, None, steps, group_count, input.size, input.dtype
+        )
+    if needs_weight:
         # A transposed convolution swaps the roles of input and gradient.
-        moving, fixed = (grad_output, input) if transposed else (input, grad_output)
-        gradients[1] = _weight_gradient(b, moving, fixed, weight, steps, parts)
-    if by_bias:
+        windowed, fixed = (grad_output, input) if transposed else (input, grad_output)
+        gradients[1] = _weight_gradient(b, windowed, fixed, weight, steps, group_count)
+    if needs_bias:
         dims = tuple(d for d in range(grad_output.rank) if d != 1)
         meta = b.meta(2)
         accumulate = accumulator_type(meta.dtype)
@@ -256,30 +262,30 @@ def convolution_backward(
 
 def _weight_gradient(
     b: Builder,
-    moving: Tensor,
+    windowed: Tensor,
     fixed: Tensor,
     weight: Tensor,
     steps: tuple[Any, Any, Any],
     groups: int,
 ) -> Tensor:
     """out[o, c, t] = sum over n, p of fixed[n, o, p] * moving[n, c, window(p, t)]."""
-    view = make_window(moving.size, fixed.size, weight.size[2:], *steps)
+    view = make_window(windowed.size, fixed.size, weight.size[2:], *steps)
     if not weight.dtype.is_float or (groups > 1 and weight.size[1] == 1):
-        return _summed_weight_gradient(b, moving, fixed, weight, view, groups)
-    in_each = weight.size[1]
-    out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
-    zero = const(0, moving.dtype)
+        return _summed_weight_gradient(b, windowed, fixed, weight, view, groups)
+    group_inputs = weight.size[1]
+    group_outputs = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
+    zero = const(0, windowed.dtype)
 
-    def channel(g: Index, own: Expr, each: Expr) -> Expr:
-        return g[0] * each + own if g else own
+    def channel(g: Index, local: Expr, group_size: Expr) -> Expr:
+        return g[0] * group_size + local if g else local
 
     def left(g: Index, m: Index, k: Index) -> Value:
-        return fixed.at((k[0], channel(g, m[0], out_each), *k[1:]))
+        return fixed.at((k[0], channel(g, m[0], group_outputs), *k[1:]))
 
     def right(g: Index, n: Index, k: Index) -> Value:
-        place = view.place(k[1:], n[1:])
-        value = moving.at((k[0], channel(g, n[0], in_each), *place))
-        return trees.masked_value(view.inside(place), value, zero)
+        input_index = view.input_index(k[1:], n[1:])
+        value = windowed.at((k[0], channel(g, n[0], group_inputs), *input_index))
+        return trees.masked_value(view.inside(input_index), value, zero)
 
     return contract(
         b,
@@ -287,28 +293,30 @@ def _weight_gradient(
         template="gemm",
         batch=(sympy.Integer(groups),) if groups > 1 else (),
         k=(fixed.size[0], *view.output),
-        left=Operand((out_each,), left),
-        right=Operand((in_each, *view.kernel), right),
+        left=Operand((group_outputs,), left),
+        right=Operand((group_inputs, *view.kernel), right),
         size=weight.size,
-        place=lambda g, m, n: (channel(g, m[0], out_each), *n),
+        result_index=lambda g, m, n: (channel(g, m[0], group_outputs), *n),
         dtype=weight.dtype,
     )
 
 
 def _summed_weight_gradient(
-    b: Builder, moving: Tensor, fixed: Tensor, weight: Tensor, view: Window, groups: int
+    b: Builder, windowed: Tensor, fixed: Tensor, weight: Tensor, view: Window, groups: int
 ) -> Tensor:
     """The weight gradient without matrix instructions: one channel per group, or integers."""
     accumulate = accumulator_type(weight.dtype)
-    in_each = weight.size[1]
-    out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
+    group_inputs = weight.size[1]
+    group_outputs = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
 
-    def read(index: Index, along: Index) -> Value:
-        place = view.place(along[1:], index[2:])
-        channel = FloorDiv(index[0], out_each) * in_each + index[1]
-        x = upcast(moving.at((along[0], channel, *place)), accumulate)
-        x = trees.masked_value(view.inside(place), x, const(0, accumulate))
-        return x * upcast(fixed.at((along[0], index[0], *along[1:])), accumulate)
+    def read(index: Index, reduction_index: Index) -> Value:
+        input_index = view.input_index(reduction_index[1:], index[2:])
+        channel = FloorDiv(index[0], group_outputs) * group_inputs + index[1]
+        x = upcast(windowed.at((reduction_index[0], channel, *input_index)), accumulate)
+        x = trees.masked_value(view.inside(input_index), x, const(0, accumulate))
+        return x * upcast(
+            fixed.at((reduction_index[0], index[0], *reduction_index[1:])), accumulate
+        )
 
     return b.reduction(
         weight.size,

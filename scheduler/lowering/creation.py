@@ -58,26 +58,32 @@ def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Ten
     meta = b.meta()
     if isinstance(start, Tensor) or isinstance(step, Tensor):
         # Bounds known only at run time: computed in float64 or int64, as in torch.
-        kind = DType.F64 if promoted_type((start, step)).is_float else DType.I64
+        bound_dtype = DType.F64 if promoted_type((start, step)).is_float else DType.I64
 
         def read(index: Index) -> Value:
-            first, by = (element(one, (), kind) for one in (start, step))
-            return trees.cast(first + by * upcast(index_value(index[0]), kind), meta.dtype)
+            first, increment = (element(bound, (), bound_dtype) for bound in (start, step))
+            return trees.cast(
+                first + increment * upcast(index_value(index[0]), bound_dtype), meta.dtype
+            )
 
         return Tensor(meta.size, meta.dtype, read)
     if isinstance(start, float) or isinstance(step, float):
-        first, by = const(start, meta.dtype), const(step, meta.dtype)
+        first, increment = const(start, meta.dtype), const(step, meta.dtype)
         return Tensor(
-            meta.size, meta.dtype, lambda i: first + by * upcast(index_value(i[0]), meta.dtype)
+            meta.size,
+            meta.dtype,
+            lambda i: first + increment * upcast(index_value(i[0]), meta.dtype),
         )
-    begin, by_int = as_expr(start), as_expr(step)
+    start_expr, step_expr = as_expr(start), as_expr(step)
     if meta.dtype in (DType.I64, DType.I32):
         return Tensor(
-            meta.size, meta.dtype, lambda i: IndexValue(begin + by_int * i[0], meta.dtype)
+            meta.size, meta.dtype, lambda i: IndexValue(start_expr + step_expr * i[0], meta.dtype)
         )
     compute_dtype = meta.dtype.compute_dtype
     return Tensor(
-        meta.size, meta.dtype, lambda i: Cast(index_value(begin + by_int * i[0]), compute_dtype)
+        meta.size,
+        meta.dtype,
+        lambda i: Cast(index_value(start_expr + step_expr * i[0]), compute_dtype),
     )
 
 
@@ -123,18 +129,18 @@ def spaced_values(
     def stepped(value: Value) -> Value:
         return rounded(value) if in_type else value
 
-    def given_bound(value: Argument) -> Value:
+    def stated_bound(value: Argument) -> Value:
         wide = DType.C128 if isinstance(value, complex) else DType.F64
         return element(value, (), value.dtype if isinstance(value, Tensor) else wide)
 
     def bound(value: Argument) -> Value:
-        given = given_bound(value)
-        return rounded(upcast(given if dtype.is_inexact else upcast(given, dtype), compute_dtype))
+        stated = stated_bound(value)
+        return rounded(upcast(stated if dtype.is_inexact else upcast(stated, dtype), compute_dtype))
 
     def read(i: Index) -> Value:
         if steps == 1:
-            only = bound(start) if in_type else upcast(given_bound(start), compute_dtype)
-            return upcast(function(only), dtype)
+            single = bound(start) if in_type else upcast(stated_bound(start), compute_dtype)
+            return upcast(function(single), dtype)
         first, last = bound(start), bound(end)
         if dtype not in _NARROW and not (isinstance(start, Tensor) or isinstance(end, Tensor)):
             low_number: Any = start
@@ -145,11 +151,11 @@ def spaced_values(
                 span = float(int(high_number) - int(low_number))
             step: Value = const(span / (steps - 1), compute_dtype)
         else:
-            width = rounded(last - first)
-            step = stepped(width / stepped(const(steps - 1, compute_dtype)))
+            span_value = rounded(last - first)
+            step = stepped(span_value / stepped(const(steps - 1, compute_dtype)))
         low, high = (
-            stepped(step * stepped(upcast(index_value(n), compute_dtype)))
-            for n in (i[0], steps - 1 - i[0])
+            stepped(step * stepped(upcast(index_value(step_count), compute_dtype)))
+            for step_count in (i[0], steps - 1 - i[0])
         )
         value = call(
             "where",
@@ -173,41 +179,47 @@ def triangle_indices(lower: bool) -> Callable[..., Tensor]:
 
         def read(i: Index) -> Value:
             number = index_value(i[1] if lower else count - 1 - i[1])
-            places = _below(number, row, col, shift)
+            position_pair = _position_below(number, row, col, shift)
             if not lower:
                 ends = (index_value(row - 1), index_value(col - 1))
-                places = tuple(e - p for e, p in zip(ends, places, strict=True))
-            first = trees.equal(i[0], 0)
-            return upcast(call("where", first, *places), meta.dtype)
+                position_pair = tuple(
+                    end - coordinate for end, coordinate in zip(ends, position_pair, strict=True)
+                )
+            is_row_output = trees.equal(i[0], 0)
+            return upcast(call("where", is_row_output, *position_pair), meta.dtype)
 
         return materialize(b, Tensor(meta.size, meta.dtype, read))
 
     return rule
 
 
-def _below(number: Value, row: int, col: int, offset: int) -> tuple[Value, ...]:
+def _position_below(number: Value, row: int, col: int, offset: int) -> tuple[Value, ...]:
     """Row and column of a position below a diagonal: first rows that grow by one, then full
     rows."""
     start = max(0, -offset)
-    first = min(col, start + offset + 1)
-    growing = max(min(row - start, col - first + 1), 0)
-    within = growing * (2 * first + growing - 1) // 2
+    first_length = min(col, start + offset + 1)
+    growing_rows = max(min(row - start, col - first_length + 1), 0)
+    growing_elements = growing_rows * (2 * first_length + growing_rows - 1) // 2
 
-    def whole(value: int) -> Value:
+    def integer(value: int) -> Value:
         return index_value(value)
 
-    root = call("sqrt", upcast(number * whole(8) + whole((2 * first - 1) ** 2), DType.F64))
-    half = (root - (2 * first - 1)) * 0.5
-    x = Cast(call("floor", half), DType.I64)
-    before = (x + whole(2 * first - 1)) * x
-    column = number - call("floordiv", before, whole(2))
-    rest = number - whole(within)
-    inside = number < whole(within)
-    low_row = call("floordiv", rest, whole(max(col, 1))) + whole(start + growing)
-    low_column = call("remainder", rest, whole(max(col, 1)))
+    root = call(
+        "sqrt", upcast(number * integer(8) + integer((2 * first_length - 1) ** 2), DType.F64)
+    )
+    row_estimate = (root - (2 * first_length - 1)) * 0.5
+    x = Cast(call("floor", row_estimate), DType.I64)
+    doubled_before = (x + integer(2 * first_length - 1)) * x
+    column = number - call("floordiv", doubled_before, integer(2))
+    full_row_position = number - integer(growing_elements)
+    is_growing = number < integer(growing_elements)
+    low_row = call("floordiv", full_row_position, integer(max(col, 1))) + integer(
+        start + growing_rows
+    )
+    low_column = call("remainder", full_row_position, integer(max(col, 1)))
     return (
-        call("where", inside, x + whole(start), low_row),
-        call("where", inside, column, low_column),
+        call("where", is_growing, x + integer(start), low_row),
+        call("where", is_growing, column, low_column),
     )
 
 
@@ -215,7 +227,7 @@ def eye(b: Builder, **_: Any) -> Tensor:
     meta = b.meta()
 
     def read(i: Index) -> Value:
-        same = trees.equal(i[0], i[1])
-        return call("where", same, const(1, meta.dtype), const(0, meta.dtype))
+        is_diagonal = trees.equal(i[0], i[1])
+        return call("where", is_diagonal, const(1, meta.dtype), const(0, meta.dtype))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))

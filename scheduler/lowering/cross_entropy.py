@@ -44,7 +44,7 @@ class Rows:
     target: Tensor
     weight: Tensor | None
     ignored: int
-    held: DType
+    dtype: DType
 
     @property
     def axis(self) -> int:
@@ -58,29 +58,29 @@ class Rows:
     def size(self) -> tuple[Expr, ...]:
         return (*self.scores.size[: self.axis], *self.scores.size[self.axis + 1 :])
 
-    def place(self, row: Index, chosen: Expr) -> Index:
-        return (*row[: self.axis], chosen, *row[self.axis :])
+    def score_index(self, row: Index, class_index: Expr) -> Index:
+        return (*row[: self.axis], class_index, *row[self.axis :])
 
     def counted(self, row: Index, value: Value) -> Value:
         """``value`` if the row counts, else 0 without reading ``value``."""
         goal = upcast(self.target.at(row), DType.I64)
         counts = call("ne", goal, self.ignored)
-        return trees.masked_value(counts, value, const(0, self.held))
+        return trees.masked_value(counts, value, const(0, self.dtype))
 
     def target_value(self, row: Index, read: Callable[[Expr], Value]) -> Value:
         value = self.b.indirect(self.target, row, self.classes, read, wrap=False)
-        return upcast(value, self.held)
+        return upcast(value, self.dtype)
 
     def factor(self, row: Index) -> Value:
         """The weight of the row's class (1 without weights); 0 if the row does not count."""
         weight = self.weight
         if weight is None:
-            return self.counted(row, const(1, self.held))
+            return self.counted(row, const(1, self.dtype))
         return self.counted(row, self.target_value(row, lambda c: weight.at((c,))))
 
     def likelihood(self, row: Index) -> Value:
         """The score of the row's class."""
-        return self.target_value(row, lambda c: self.scores.at(self.place(row, c)))
+        return self.target_value(row, lambda c: self.scores.at(self.score_index(row, c)))
 
     def loss(self, row: Index) -> Value:
         """The negated, weighted score of the row's class."""
@@ -94,12 +94,12 @@ def _reduced(
     b: Builder, rows: Rows, loss: Callable[[Index], Value], reduction: int, dtype: DType
 ) -> Tensor:
     """The losses of all rows, their sum, or their sum divided by the sum of the factors."""
-    losses = Tensor(rows.size, rows.held, loss)
+    losses = Tensor(rows.size, rows.dtype, loss)
     if reduction == NONE:
         return b.pointwise(rows.size, dtype, losses.at)
     if reduction == SUM:
         return sum_all(b, losses, dtype)
-    weights = sum_all(b, Tensor(rows.size, rows.held, rows.factor), rows.held)
+    weights = sum_all(b, Tensor(rows.size, rows.dtype, rows.factor), rows.dtype)
     return sum_all(b, losses, dtype, lambda acc, _: acc / weights.at(()))
 
 
@@ -107,8 +107,8 @@ def _rows(b: Builder, scores: Tensor, target: Tensor, weight: Tensor | None, ign
     if target.rank < scores.rank - 1:
         target = target.view(scores.size[1:], lambda i: i[: target.rank])
     elif scores.rank == 1:
-        goal = target
-        target = target.view((), lambda _: (sympy.Integer(0),) * goal.rank)
+        given_target = target
+        target = target.view((), lambda _: (sympy.Integer(0),) * given_target.rank)
     return Rows(b, scores, target, weight, ignored, b.meta().dtype.compute_dtype)
 
 
@@ -138,7 +138,7 @@ def nll_loss_forward(
     loss = _reduced(b, rows, rows.loss, reduction, b.meta().dtype)
     if reduction == NONE:
         return loss, Tensor((), dtype, lambda _: const(0, dtype))
-    return loss, sum_all(b, Tensor(rows.size, rows.held, rows.factor), dtype)
+    return loss, sum_all(b, Tensor(rows.size, rows.dtype, rows.factor), dtype)
 
 
 def cross_entropy(
@@ -160,12 +160,12 @@ def cross_entropy(
     rows = _rows(b, scores, target, weight, ignore_index)
     if label_smoothing == 0:
         return _reduced(b, rows, rows.loss, reduction, dtype)
-    even = _weighted(b, scores, axis, weight, compute_dtype)
+    uniform_loss = _weighted(b, scores, axis, weight, compute_dtype)
 
     def loss(row: Index) -> Value:
-        own = rows.loss(row) * (1 - label_smoothing)
+        target_loss = rows.loss(row) * (1 - label_smoothing)
         share = divide_by_count(const(label_smoothing, compute_dtype), rows.classes)
-        return own + rows.counted(row, share * even.at(row))
+        return target_loss + rows.counted(row, share * uniform_loss.at(row))
 
     return _reduced(b, rows, loss, reduction, dtype)
 
@@ -175,19 +175,19 @@ def _weighted(
     scores: Tensor,
     axis: int,
     weight: Tensor | None,
-    held: DType,
+    dtype: DType,
     share: Callable[[Index], Value] | None = None,
 ) -> Tensor:
     """The negated sum of a row's scores, each times its weight and its share."""
 
-    def before(value: Value, place: Index) -> Value:
+    def before(value: Value, index: Index) -> Value:
         value = -value
         if weight is not None:
-            value = value * upcast(weight.at((place[axis],)), held)
-        return value if share is None else value * share(place)
+            value = value * upcast(weight.at((index[axis],)), dtype)
+        return value if share is None else value * share(index)
 
     size = (*scores.size[:axis], *scores.size[axis + 1 :])
-    return sum_over(b, scores, (axis,), dtype=held, size=size, before=before)
+    return sum_over(b, scores, (axis,), dtype=dtype, size=size, before=before)
 
 
 def _probability_loss(
@@ -205,12 +205,12 @@ def _probability_loss(
     axis = class_axis(scores.rank)
     classes = scores.size[axis]
 
-    def share(place: Index) -> Value:
-        given = upcast(target.at(place), compute_dtype)
+    def share(index: Index) -> Value:
+        probability = upcast(target.at(index), compute_dtype)
         if smoothing == 0:
-            return given
-        even = divide_by_count(const(smoothing, compute_dtype), classes)
-        return given * (1 - smoothing) + even
+            return probability
+        uniform_share = divide_by_count(const(smoothing, compute_dtype), classes)
+        return probability * (1 - smoothing) + uniform_share
 
     losses = _weighted(b, scores, axis, weight, compute_dtype, share)
     if reduction == NONE:
@@ -287,20 +287,22 @@ def nll_loss_backward(
 ) -> Tensor:
     """-weight[class] at each row's own class (divided by the total weight for a mean), 0 at all
     other classes and where the class is ignored."""
-    at = 0 if self.rank < 2 else 1
+    axis = 0 if self.rank < 2 else 1
     compute_dtype = self.dtype.compute_dtype
 
     def read(i: Index) -> Value:
-        place = (*i[:at], *i[at + 1 :])
+        row = (*i[:axis], *i[axis + 1 :])
         # Without a batch the class may be a one-element tensor.
-        own = upcast(target.at((sympy.Integer(0),) * target.rank if at == 0 else place), DType.I64)
-        g = -upcast(grad_output.at(place if grad_output.rank == len(place) else ()), compute_dtype)
+        target_class = upcast(
+            target.at((sympy.Integer(0),) * target.rank if axis == 0 else row), DType.I64
+        )
+        g = -upcast(grad_output.at(row if grad_output.rank == len(row) else ()), compute_dtype)
         if weight is not None:
-            g = g * upcast(weight.at(i[at : at + 1]), compute_dtype)
+            g = g * upcast(weight.at(i[axis : axis + 1]), compute_dtype)
         if reduction == MEAN:
             g = g / upcast(total_weight.at(()), compute_dtype)
-        hit = call("eq", own, index_value(i[at]))
-        kept = call("ne", own, ignore_index)
-        return call("where", hit & kept, g, 0)
+        is_target = call("eq", target_class, index_value(i[axis]))
+        counts = call("ne", target_class, ignore_index)
+        return call("where", is_target & counts, g, 0)
 
     return materialize(b, Tensor(self.size, self.dtype, read))

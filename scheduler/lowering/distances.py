@@ -25,15 +25,15 @@ _ZERO = sympy.Integer(0)
 
 def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
     """x - y + eps. Integers are subtracted in their own type; complex numbers stay complex."""
-    common = promoted_type((x, y))
-    between = lazy_elementwise((x, y), lambda one, other: one - other, common)
-    own = common if common.is_inexact else dtype
+    common_dtype = promoted_type((x, y))
+    lazy_difference = lazy_elementwise((x, y), lambda first, second: first - second, common_dtype)
+    difference_dtype = common_dtype if common_dtype.is_inexact else dtype
 
     def read(index: Index) -> Value:
-        difference = upcast(between.at(index), own)
+        difference = upcast(lazy_difference.at(index), difference_dtype)
         return difference + eps if eps else difference
 
-    return Tensor(between.size, own, read)
+    return Tensor(lazy_difference.size, difference_dtype, read)
 
 
 def dist(b: Builder, self: Tensor, other: Tensor, p: Any = 2) -> Tensor:
@@ -60,25 +60,27 @@ def cosine_similarity(
     """The sum of products of both vectors, each divided by its norm (at least ``eps``)."""
     meta = b.meta()
     compute_dtype = meta.dtype.compute_dtype
-    both = lazy_elementwise((x1, x2), lambda x, _: x, meta.dtype)
-    dims = normalize_dims(dim, both.rank)
-    wide = [lazy_elementwise((x,), lambda v: v, meta.dtype, both.size) for x in (x1, x2)]
+    broadcast_pair = lazy_elementwise((x1, x2), lambda x, _: x, meta.dtype)
+    dims = normalize_dims(dim, broadcast_pair.rank)
+    vectors = [
+        lazy_elementwise((x,), lambda v: v, meta.dtype, broadcast_pair.size) for x in (x1, x2)
+    ]
     norms = [
         reduce_norm(b, x, dims, 2.0, compute_dtype, None, lambda acc, _: call("maximum", acc, eps))
-        for x in wide
+        for x in vectors
     ]
 
     def read(index: Index) -> Value:
-        at = row_index(index, dims)
-        parts = [
-            upcast(x.at(index), compute_dtype) / norm.at(at)
-            for x, norm in zip(wide, norms, strict=True)
+        row = row_index(index, dims)
+        normalized = [
+            upcast(x.at(index), compute_dtype) / norm.at(row)
+            for x, norm in zip(vectors, norms, strict=True)
         ]
-        return call("mul", *parts)
+        return call("mul", *normalized)
 
     return sum_over(
         b,
-        Tensor(both.size, compute_dtype, read),
+        Tensor(broadcast_pair.size, compute_dtype, read),
         dims,
         dtype=meta.dtype,
         accumulate=compute_dtype,
@@ -99,22 +101,22 @@ def cosine_embedding(
     compute_dtype = dtype.compute_dtype
     axis = target.rank
 
-    def summed(function: Callable[[Value, Value], Value]) -> Tensor:
+    def sum_over_axis(function: Callable[[Value, Value], Value]) -> Tensor:
         product = lazy_elementwise((input1, input2), function, dtype)
         size = tuple(e for d, e in enumerate(product.size) if d != axis)
         return sum_over(b, product, (axis,), dtype=compute_dtype, size=size)
 
-    products = summed(lambda x, y: x * y)
-    lengths = [summed(lambda x, _: squared(x)), summed(lambda _, y: squared(y))]
+    products = sum_over_axis(lambda x, y: x * y)
+    lengths = [sum_over_axis(lambda x, _: squared(x)), sum_over_axis(lambda _, y: squared(y))]
 
     def function(xy: Value, xx: Value, yy: Value, t: Value) -> Value:
         length = call("sqrt", (xx + 1e-12) * (yy + 1e-12))
         cosine = xy / length
-        near = 1 - cosine
-        far = call("maximum", cosine + -margin, 0)
-        same = call("where", call("eq", t, 1), near, 0)
-        other = call("where", call("eq", t, -1), far, 0)
-        return same + other
+        similar_loss = 1 - cosine
+        dissimilar_loss = call("maximum", cosine + -margin, 0)
+        similar_part = call("where", call("eq", t, 1), similar_loss, 0)
+        dissimilar_part = call("where", call("eq", t, -1), dissimilar_loss, 0)
+        return similar_part + dissimilar_part
 
     return reduce_loss(
         b, lazy_elementwise((products, *lengths, target), function, compute_dtype), reduction
@@ -137,9 +139,9 @@ def triplet_margin(
     compute_dtype = dtype.compute_dtype
 
     def distance(x: Tensor, y: Tensor) -> Tensor:
-        between = _difference(x, y, dtype, eps)
+        difference = _difference(x, y, dtype, eps)
         return reduce_norm(
-            b, between, (between.rank - 1,), float(p), compute_dtype, between.size[:-1]
+            b, difference, (difference.rank - 1,), float(p), compute_dtype, difference.size[:-1]
         )
 
     distances = [distance(anchor, positive), distance(anchor, negative)]
@@ -156,21 +158,21 @@ def triplet_margin(
 def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     """Scale slices along ``dim`` whose norm exceeds ``maxnorm`` down to that norm."""
     meta = b.meta()
-    held = meta.dtype.compute_dtype.real
-    (kept,) = normalize_dims(dim, self.rank)
-    over = tuple(d for d in range(self.rank) if d != kept)
+    norm_dtype = meta.dtype.compute_dtype.real
+    (kept_dim,) = normalize_dims(dim, self.rank)
+    dims = tuple(d for d in range(self.rank) if d != kept_dim)
 
     def factor(norm: Value, _: Index) -> Value:
-        shrunk = maxnorm / (norm + 1e-07)
-        large = norm > maxnorm
-        return call("where", large, shrunk, 1)
+        shrink_factor = maxnorm / (norm + 1e-07)
+        is_large = norm > maxnorm
+        return call("where", is_large, shrink_factor, 1)
 
-    factors = reduce_norm(b, self, over, float(p), held, None, factor)
+    factors = reduce_norm(b, self, dims, float(p), norm_dtype, None, factor)
 
     def read(index: Index) -> Value:
-        at = tuple(i if d == kept else _ZERO for d, i in enumerate(index))
-        whole = meta.dtype.compute_dtype
-        return upcast(self.at(index), whole) * upcast(factors.at(at), whole)
+        norm_index = tuple(i if d == kept_dim else _ZERO for d, i in enumerate(index))
+        dtype = meta.dtype.compute_dtype
+        return upcast(self.at(index), dtype) * upcast(factors.at(norm_index), dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -178,14 +180,14 @@ def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
 def cdist(b: Builder, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> Tensor:
     """Distances between each row of ``x1`` and each row of ``x2``."""
     meta = b.meta()
-    lead = len(meta.size) - 2
-    first, second = (broadcast(t, (*meta.size[:lead], *t.size[-2:])) for t in (x1, x2))
+    leading_rank = len(meta.size) - 2
+    first, second = (broadcast(t, (*meta.size[:leading_rank], *t.size[-2:])) for t in (x1, x2))
 
-    def at(index: Index) -> tuple[Value, Value]:
+    def elements_at(index: Index) -> tuple[Value, Value]:
         *batch, i, j, k = index
         return first.at((*batch, i, k)), second.at((*batch, j, k))
 
-    return _distance(b, (*meta.size, x1.size[-1]), at, float(p))
+    return _distance(b, (*meta.size, x1.size[-1]), elements_at, float(p))
 
 
 def euclidean_dist(b: Builder, x1: Tensor, x2: Tensor) -> Tensor:
@@ -199,43 +201,45 @@ def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
     if meta.size[0] == 0:
         return Tensor(meta.size, meta.dtype, lambda _: const(0.0, meta.dtype))
 
-    def begins(row: Expr) -> Expr:
+    def doubled_first_pair(row: Expr) -> Expr:
         """Twice the number of the first pair of a row with the rows after it: a half is not an
         integer expression."""
         return row * (2 * rows - row - 1)
 
     def is_before(index: Index, inner: Index) -> Value:
-        return upcast(index_value(begins(inner[0] + 1)) <= index_value(2 * index[0]), DType.I64)
+        return upcast(
+            index_value(doubled_first_pair(inner[0] + 1)) <= index_value(2 * index[0]), DType.I64
+        )
 
     row = b.reduction(meta.size, (rows - 1,), ReductionKind.SUM, is_before, dtype=DType.I64)
 
     def column(index: Index) -> Value:
         """The second row of the pair: its offset from the first pair, plus the row, plus one."""
-        own = row.at(index)
-        pairs_before = call("floordiv", own * (index_value(2 * rows - 1) - own), 2)
-        return own + (index_value(index[0]) - pairs_before) + 1
+        row_number = row.at(index)
+        pairs_before = call("floordiv", row_number * (index_value(2 * rows - 1) - row_number), 2)
+        return row_number + (index_value(index[0]) - pairs_before) + 1
 
     columns = b.pointwise(meta.size, DType.I64, column)
 
-    def at(index: Index) -> tuple[Value, Value]:
+    def elements_at(index: Index) -> tuple[Value, Value]:
         pair, k = index
         first, second = (
-            b.indirect(places, (pair,), rows, lambda x: self.at((x, k)), wrap=False)
-            for places in (row, columns)
+            b.indirect(row_numbers, (pair,), rows, lambda x: self.at((x, k)), wrap=False)
+            for row_numbers in (row, columns)
         )
         return first, second
 
-    return _distance(b, (*meta.size, self.size[1]), at, float(p))
+    return _distance(b, (*meta.size, self.size[1]), elements_at, float(p))
 
 
 def _distance(
-    b: Builder, size: Index, at: Callable[[Index], tuple[Value, Value]], p: float
+    b: Builder, size: Index, elements_at: Callable[[Index], tuple[Value, Value]], p: float
 ) -> Tensor:
     """The norm of the differences of pairs along the last dimension."""
     dtype = b.meta().dtype
 
     def read(index: Index) -> Value:
-        return call("sub", *(upcast(part, dtype) for part in at(index)))
+        return call("sub", *(upcast(element, dtype) for element in elements_at(index)))
 
     difference = Tensor(size, dtype, read)
     if size[-1] == 0:

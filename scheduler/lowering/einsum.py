@@ -36,8 +36,8 @@ class Part:
     tensor: Tensor
     labels: Labels
 
-    def at(self, place: dict[str, Expr]) -> Value:
-        return self.tensor.at(tuple(place[label] for label in self.labels))
+    def at(self, index_of_label: dict[str, Expr]) -> Value:
+        return self.tensor.at(tuple(index_of_label[label] for label in self.labels))
 
 
 def einsum(b: Builder, equation: str, tensors: tuple[Tensor, ...], **_: Any) -> Tensor:
@@ -54,31 +54,34 @@ def parse_equation(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], L
     operands = left.split(",")
     if len(operands) != len(ranks):
         raise ContradictionError(f"einsum {equation!r} of {len(ranks)} operands")
-    hidden = [
+    ellipsis_ranks = [
         rank - len(operand.replace("...", "")) if "..." in operand else 0
         for operand, rank in zip(operands, ranks, strict=True)
     ]
-    wide = max(hidden, default=0)
-    inputs = [_labels(operand, n) for operand, n in zip(operands, hidden, strict=True)]
+    max_ellipsis_rank = max(ellipsis_ranks, default=0)
+    inputs = [
+        _labels(operand, ellipsis_rank)
+        for operand, ellipsis_rank in zip(operands, ellipsis_ranks, strict=True)
+    ]
     for labels, rank in zip(inputs, ranks, strict=True):
         if len(labels) != rank:
             raise ContradictionError(
                 f"einsum {equation!r} does not fit an operand with {rank} dimensions"
             )
     if arrow:
-        return inputs, _labels(right, wide)
+        return inputs, _labels(right, max_ellipsis_rank)
     letters = left.replace(",", "").replace("...", "")
-    once = sorted(letter for letter in set(letters) if letters.count(letter) == 1)
-    return inputs, (*_ellipsis_labels(wide), *once)
+    unique_labels = sorted(letter for letter in set(letters) if letters.count(letter) == 1)
+    return inputs, (*_ellipsis_labels(max_ellipsis_rank), *unique_labels)
 
 
 def _ellipsis_labels(count: int) -> Labels:
-    return tuple(f".{count - place}" for place in range(count))
+    return tuple(f".{count - position}" for position in range(count))
 
 
-def _labels(text: str, hidden: int) -> Labels:
+def _labels(text: str, ellipsis_rank: int) -> Labels:
     before, dots, after = text.partition("...")
-    return (*before, *(_ellipsis_labels(hidden) if dots else ()), *after)
+    return (*before, *(_ellipsis_labels(ellipsis_rank) if dots else ()), *after)
 
 
 def summed_product(b: Builder, operands: Sequence[tuple[Tensor, Labels]], result: Labels) -> Tensor:
@@ -89,16 +92,16 @@ def summed_product(b: Builder, operands: Sequence[tuple[Tensor, Labels]], result
     dtype = b.meta().dtype
     parts = [_normalize_operand(tensor, labels) for tensor, labels in operands]
     while len(parts) > 1:
-        x, y, *rest = parts
-        last = not rest
-        needed = {*result, *(label for part in rest for label in part.labels)}
+        x, y, *later_parts = parts
+        is_last = not later_parts
+        needed = {*result, *(label for part in later_parts for label in part.labels)}
         x = _sum_unused(b, x, {*needed, *y.labels}, dtype)
         y = _sum_unused(b, y, {*needed, *x.labels}, dtype)
-        order = [label for label in result if label in (*x.labels, *y.labels)] if last else None
-        made = _contract_pair(b, x, y, needed, order, dtype)
-        parts = [made, *rest]
-    (one,) = parts
-    part = _sum_unused(b, one, set(result), dtype)
+        order = [label for label in result if label in (*x.labels, *y.labels)] if is_last else None
+        product_part = _contract_pair(b, x, y, needed, order, dtype)
+        parts = [product_part, *later_parts]
+    (remaining,) = parts
+    part = _sum_unused(b, remaining, set(result), dtype)
     if part.labels == result:
         return part.tensor
     # Permute to the result's order and restore dimensions of one element.
@@ -109,22 +112,29 @@ def summed_product(b: Builder, operands: Sequence[tuple[Tensor, Labels]], result
 
 def _normalize_operand(tensor: Tensor, labels: Labels) -> Part:
     """Remove dimensions of one element, and take the diagonal of dimensions with the same name."""
-    kept = tuple(
+    kept_labels = tuple(
         dict.fromkeys(
             label for label, extent in zip(labels, tensor.size, strict=True) if extent != 1
         )
     )
-    ones = tuple(extent == 1 for extent in tensor.size)
+    is_single = tuple(extent == 1 for extent in tensor.size)
 
     def index(i: Index) -> Index:
-        at = dict(zip(kept, i, strict=True))
-        return tuple(_ZERO if one else at[label] for label, one in zip(labels, ones, strict=True))
+        index_of_label = dict(zip(kept_labels, i, strict=True))
+        return tuple(
+            _ZERO if single else index_of_label[label]
+            for label, single in zip(labels, is_single, strict=True)
+        )
 
     size = tuple(
-        next(e for name, e in zip(labels, tensor.size, strict=True) if name == label and e != 1)
-        for label in kept
+        next(
+            extent
+            for name, extent in zip(labels, tensor.size, strict=True)
+            if name == label and extent != 1
+        )
+        for label in kept_labels
     )
-    return Part(tensor.view(size, index), kept)
+    return Part(tensor.view(size, index), kept_labels)
 
 
 def _sum_unused(b: Builder, part: Part, needed: set[str], dtype: DType) -> Part:
@@ -141,27 +151,35 @@ def _contract_pair(
     b: Builder, x: Part, y: Part, needed: set[str], order: list[str] | None, dtype: DType
 ) -> Part:
     """The product of two operands, summed over common names that are not needed."""
-    both = [label for label in x.labels if label in y.labels]
-    batch = [label for label in both if label in needed]
-    k = [label for label in both if label not in needed]
-    m, n = ([label for label in part.labels if label not in both] for part in (x, y))
+    common = [label for label in x.labels if label in y.labels]
+    batch = [label for label in common if label in needed]
+    k = [label for label in common if label not in needed]
+    m, n = ([label for label in part.labels if label not in common] for part in (x, y))
     labels = tuple(order if order is not None else [*batch, *m, *n])
     sizes = dict(zip((*x.labels, *y.labels), (*x.tensor.size, *y.tensor.size), strict=True))
     size = tuple(sizes[label] for label in labels)
     if not k or not dtype.is_float:
         return Part(_products(b, x, y, labels, k, sizes, dtype), labels)
 
-    def operand(part: Part, own: list[str]) -> Operand:
+    def operand(part: Part, own_labels: list[str]) -> Operand:
         def read(i: Index, j: Index, r: Index) -> Value:
             return part.at(
-                {**_label_indices(batch, i), **_label_indices(own, j), **_label_indices(k, r)}
+                {
+                    **_label_indices(batch, i),
+                    **_label_indices(own_labels, j),
+                    **_label_indices(k, r),
+                }
             )
 
-        return Operand(tuple(sizes[label] for label in own) or (_ONE,), read)
+        return Operand(tuple(sizes[label] for label in own_labels) or (_ONE,), read)
 
     def place(i: Index, j: Index, r: Index) -> Index:
-        at = {**_label_indices(batch, i), **_label_indices(m, j), **_label_indices(n, r)}
-        return tuple(at[label] for label in labels)
+        index_of_label = {
+            **_label_indices(batch, i),
+            **_label_indices(m, j),
+            **_label_indices(n, r),
+        }
+        return tuple(index_of_label[label] for label in labels)
 
     result = matmul.contract(
         b,
@@ -172,7 +190,7 @@ def _contract_pair(
         left=operand(x, m),
         right=operand(y, n),
         size=size,
-        place=place,
+        result_index=place,
         dtype=dtype,
     )
     return Part(result, labels)
@@ -191,8 +209,8 @@ def _products(
     accumulate = accumulator_type(dtype)
 
     def product(index: Index, inner: Index) -> Value:
-        at = {**dict(zip(labels, index, strict=True)), **_label_indices(k, inner)}
-        return upcast(x.at(at), accumulate) * upcast(y.at(at), accumulate)
+        index_of_label = {**dict(zip(labels, index, strict=True)), **_label_indices(k, inner)}
+        return upcast(x.at(index_of_label), accumulate) * upcast(y.at(index_of_label), accumulate)
 
     if k:
         return b.reduction(
@@ -212,8 +230,8 @@ def tensordot(
     """The sum over pairs of dimensions of both."""
     left = [f"x{d}" for d in range(self.rank)]
     right = [f"y{d}" for d in range(other.rank)]
-    for one, two in zip(dims_self, dims_other, strict=True):
-        right[two % other.rank] = left[one % self.rank]
+    for left_dim, right_dim in zip(dims_self, dims_other, strict=True):
+        right[right_dim % other.rank] = left[left_dim % self.rank]
     shared = set(left) & set(right)
     result = tuple(label for label in (*left, *right) if label not in shared)
     return summed_product(b, [(self, tuple(left)), (other, tuple(right))], result)
@@ -233,9 +251,9 @@ def kron(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     extents = (*(_ONE,) * (rank - other.rank), *other.size)
 
     def read(index: Index) -> Value:
-        outer = tuple(FloorDiv(i, e) for i, e in zip(index, extents, strict=True))
-        within = tuple(Mod(i, e) for i, e in zip(index, extents, strict=True))
-        x, y = self.at(outer[rank - self.rank :]), other.at(within[rank - other.rank :])
+        outer_index = tuple(FloorDiv(i, e) for i, e in zip(index, extents, strict=True))
+        inner_index = tuple(Mod(i, e) for i, e in zip(index, extents, strict=True))
+        x, y = self.at(outer_index[rank - self.rank :]), other.at(inner_index[rank - other.rank :])
         return times(*(upcast(value, meta.dtype) for value in (x, y)))
 
     return b.pointwise(meta.size, meta.dtype, read)
@@ -247,13 +265,13 @@ def addbmm(
     """``beta * self`` plus ``alpha`` times the sum of the batches' products."""
     labels = [("b", "m", "k"), ("b", "k", "n")]
     result = summed_product(b, list(zip((batch1, batch2), labels, strict=True)), ("m", "n"))
-    held = b.meta().dtype
+    dtype = b.meta().dtype
 
     def function(x: Value, y: Value) -> Value:
-        product = trees.scale_value(y, alpha, held)
-        if trees.is_zero_factor(beta, held):
+        product = trees.scale_value(y, alpha, dtype)
+        if trees.is_zero_factor(beta, dtype):
             return product
-        return trees.scale_value(x, beta, held) + product
+        return trees.scale_value(x, beta, dtype) + product
 
     return elementwise(b, (self, result), function)
 
@@ -263,17 +281,17 @@ def addr(
 ) -> Tensor:
     """``beta * self + alpha * vec1 vec2^T``."""
     column = vec1.view((vec1.size[0], _ONE), lambda i: i[:1])
-    held = b.meta().dtype
-    if held is DType.BOOL:
-        both = lambda x, y, z: x | y & z  # noqa: E731
-        plain = lambda _, y, z: y & z  # noqa: E731
-        return elementwise(b, (self, column, vec2), both if beta else plain)
+    dtype = b.meta().dtype
+    if dtype is DType.BOOL:
+        with_self = lambda x, y, z: x | y & z  # noqa: E731
+        without_self = lambda _, y, z: y & z  # noqa: E731
+        return elementwise(b, (self, column, vec2), with_self if beta else without_self)
 
     def function(x: Value, y: Value, z: Value) -> Value:
-        product = trees.scale_value(y * z, alpha, held)
-        if trees.is_zero_factor(beta, held):
+        product = trees.scale_value(y * z, alpha, dtype)
+        if trees.is_zero_factor(beta, dtype):
             return product
-        return trees.scale_value(x, beta, held) + product
+        return trees.scale_value(x, beta, dtype) + product
 
     return elementwise(b, (self, column, vec2), function)
 
@@ -290,9 +308,11 @@ def bilinear(
     b: Builder, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
 ) -> Tensor:
     """x1^T W_o x2 + bias_o."""
-    lead = tuple(f"x{d}" for d in range(input1.rank - 1))
+    leading = tuple(f"x{d}" for d in range(input1.rank - 1))
     result = summed_product(
-        b, [(input1, (*lead, "i")), (weight, ("o", "i", "j")), (input2, (*lead, "j"))], (*lead, "o")
+        b,
+        [(input1, (*leading, "i")), (weight, ("o", "i", "j")), (input2, (*leading, "j"))],
+        (*leading, "o"),
     )
     if bias is None:
         return result

@@ -44,12 +44,12 @@ def embedding_bag(
     bags = b.meta(0).size[0]
 
     def used(i: Index) -> Value:
-        held = upcast(entries.at(i[:1]), DType.I64)
-        inside = bag.at(i[:1]) >= 0
-        real = call("ne", held, padding)
-        return trees.all_of(inside, real) if padding >= 0 else inside
+        row = upcast(entries.at(i[:1]), DType.I64)
+        is_in_bag = bag.at(i[:1]) >= 0
+        is_not_padding = call("ne", row, padding)
+        return trees.all_of(is_in_bag, is_not_padding) if padding >= 0 else is_in_bag
 
-    def brought(i: Index) -> Value:
+    def row_element(i: Index) -> Value:
         value = b.indirect(entries, i[:1], rows, lambda row: weight.at((row, i[1])), wrap=False)
         value = upcast(value, weight.dtype)
         if per_sample_weights is None:
@@ -57,61 +57,61 @@ def embedding_bag(
         return value * element(per_sample_weights, i[:1], weight.dtype)
 
     kind = ReductionKind.MAX if mode == _MAX else ReductionKind.SUM
-    nothing = full((bags, width), 0, weight.dtype)
-    sources = Sources((entries.size[0], width), lambda i: (bag.at(i[:1]), i[1]), brought, used)
-    begin = neutral_element(kind, weight.dtype)
-    made = combine(b, nothing, kind, sources, lambda _: begin)
+    zeros = full((bags, width), 0, weight.dtype)
+    sources = Sources((entries.size[0], width), lambda i: (bag.at(i[:1]), i[1]), row_element, used)
+    initial = neutral_element(kind, weight.dtype)
+    reduced = combine(b, zeros, kind, sources, lambda _: initial)
     counts = count_sources(
         b, (bags,), Sources(entries.size, lambda i: (bag.at(i),), entries.at, used)
     )
 
     def read(i: Index) -> Value:
         """The mean or the maximum; 0 for an empty bag."""
-        count, value = counts.at(i[:1]), made.at(i)
+        count, value = counts.at(i[:1]), reduced.at(i)
         if mode == _MEAN:
-            value = value / upcast(call("maximum", count, 1), made.dtype)
+            value = value / upcast(call("maximum", count, 1), reduced.dtype)
         return call("where", count > 0, value, 0)
 
-    result = made if mode == _SUM else Tensor(made.size, made.dtype, read)
-    found = _maxima(b, made, counts, entries, rows, sources) if mode == _MAX else None
-    return (materialize(b, result), *_backward_outputs(b, mode, bag, counts, found))
+    result = reduced if mode == _SUM else Tensor(reduced.size, reduced.dtype, read)
+    maxima = _maxima(b, reduced, counts, entries, rows, sources) if mode == _MAX else None
+    return (materialize(b, result), *_backward_outputs(b, mode, bag, counts, maxima))
 
 
 def _bags(b: Builder, count: Expr, offsets: Tensor) -> Tensor:
     """The bag of each entry: the number of offsets at or before it, minus one."""
 
-    def inside(i: Index) -> Value:
+    def is_used(i: Index) -> Value:
         return upcast(offsets.at(i), DType.I64) < index_value(count)
 
-    begun = count_sources(
-        b, (count,), Sources(offsets.size, lambda i: (offsets.at(i),), offsets.at, inside)
+    started = count_sources(
+        b, (count,), Sources(offsets.size, lambda i: (offsets.at(i),), offsets.at, is_used)
     )
-    before = const(1, DType.I64)
+    one_bag = const(1, DType.I64)
 
     def read(i: Index) -> Value:
-        return upcast(begun.at(i), DType.I64)
+        return upcast(started.at(i), DType.I64)
 
     running = b.scan((count,), 0, ReductionKind.SUM, read, DType.I64)
-    return Tensor((count,), DType.I64, lambda i: running.at(i) - before)
+    return Tensor((count,), DType.I64, lambda i: running.at(i) - one_bag)
 
 
 def _maxima(
-    b: Builder, made: Tensor, counts: Tensor, entries: Tensor, rows: Expr, sources: Sources
+    b: Builder, maxima: Tensor, counts: Tensor, entries: Tensor, rows: Expr, sources: Sources
 ) -> Tensor:
     """The row of each maximum: that of the first entry of the bag that equals it."""
-    bags, width = made.size
+    bags, width = maxima.size
     count = entries.size[0]
 
-    def greatest(i: Index) -> Value:
-        place, column = sources.places(i)
-        assert sources.condition is not None and not isinstance(place, sympy.Expr)
+    def is_maximum(i: Index) -> Value:
+        bag_number, column = sources.places(i)
+        assert sources.condition is not None and not isinstance(bag_number, sympy.Expr)
         assert isinstance(column, sympy.Expr)
-        bag = Tensor((count, width), DType.I64, lambda _: place)
-        top = b.indirect(bag, i, bags, lambda n: made.at((n, column)), wrap=False)
-        same = call("eq", sources.value(i), upcast(top, made.dtype))
-        return trees.all_of(sources.condition(i), same)
+        bag = Tensor((count, width), DType.I64, lambda _: bag_number)
+        maximum = b.indirect(bag, i, bags, lambda n: maxima.at((n, column)), wrap=False)
+        is_equal = call("eq", sources.value(i), upcast(maximum, maxima.dtype))
+        return trees.all_of(sources.condition(i), is_equal)
 
-    first = b.scatter(
+    first_entry = b.scatter(
         (bags, width),
         DType.I64,
         ReductionKind.MIN,
@@ -119,13 +119,13 @@ def _maxima(
         sources.size,
         sources.places,
         lambda i: index_value(i[0]),
-        greatest,
+        is_maximum,
     )
 
     def read(i: Index) -> Value:
-        row = b.indirect(first, i, count, lambda n: entries.at((n,)), wrap=False)
-        some = first.at(i) < index_value(count)
-        return trees.masked_value(some, upcast(row, DType.I64), const(0, DType.I64))
+        row = b.indirect(first_entry, i, count, lambda n: entries.at((n,)), wrap=False)
+        is_found = first_entry.at(i) < index_value(count)
+        return trees.masked_value(is_found, upcast(row, DType.I64), const(0, DType.I64))
 
     return Tensor((bags, width), DType.I64, read)
 
@@ -136,10 +136,10 @@ def _backward_outputs(
     """The second and later results, with the shapes and types that the graph states."""
     assert b.node is not None
     sizes = counts if mode != _SUM else full(counts.size, 0, DType.I64)
-    every = (bag, sizes, maxima or sizes)
+    outputs = (bag, sizes, maxima or sizes)
     results = []
-    for place, tensor in enumerate(every[: len(b.node.outputs) - 1], start=1):
-        meta = b.meta(place)
+    for output_number, tensor in enumerate(outputs[: len(b.node.outputs) - 1], start=1):
+        meta = b.meta(output_number)
         results.append(materialize(b, Tensor(meta.size, meta.dtype, _zero_padded(tensor, meta))))
     return tuple(results)
 
@@ -147,19 +147,19 @@ def _backward_outputs(
 def _zero_padded(tensor: Tensor, meta: TensorMeta) -> Reader:
     """The tensor's elements, padded with zeros: the graph may state a larger size or fewer
     dimensions."""
-    nothing = const(0, meta.dtype)
+    zero = const(0, meta.dtype)
     if len(meta.size) != tensor.rank:
-        return lambda _: nothing
+        return lambda _: zero
 
     def read(i: Index) -> Value:
-        inside = (trees.less_than(x, extent) for x, extent in zip(i, tensor.size, strict=True))
-        return trees.masked_value(trees.all_of(*inside), upcast(tensor.at(i), meta.dtype), nothing)
+        conditions = (trees.less_than(x, extent) for x, extent in zip(i, tensor.size, strict=True))
+        return trees.masked_value(trees.all_of(*conditions), upcast(tensor.at(i), meta.dtype), zero)
 
     return read if meta.size != tensor.size else lambda i: upcast(tensor.at(i), meta.dtype)
 
 
 def composite_embedding_bag(
-    b: Builder, weight: Tensor, padding_idx: Any = None, **rest: Any
+    b: Builder, weight: Tensor, padding_idx: Any = None, **options: Any
 ) -> Any:
     """The op that models call, whose padding index may count from the end."""
     padding = -1 if padding_idx is None else padding_idx
@@ -170,5 +170,5 @@ def composite_embedding_bag(
                 "a negative padding index into a table of unknown size is not supported"
             )
     names = ("indices", "offsets", "mode", "per_sample_weights", "include_last_offset")
-    given = {name: rest[name] for name in names}
-    return embedding_bag(b, weight, **given, padding_idx=int(padding))
+    arguments = {name: options[name] for name in names}
+    return embedding_bag(b, weight, **arguments, padding_idx=int(padding))

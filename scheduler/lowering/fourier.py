@@ -40,23 +40,23 @@ def frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
     half = FloorDiv(points + 1, _TWO)
 
     def number(i: Expr) -> Value:
-        above = index_value(i) < index_value(half)
-        return call("where", above, index_value(i), index_value(i - points))
+        is_nonnegative = index_value(i) < index_value(half)
+        return call("where", is_nonnegative, index_value(i), index_value(i - points))
 
-    return _over(b, points, d, number)
+    return _scaled_frequencies(b, points, d, number)
 
 
 def real_frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
-    return _over(b, as_expr(n), d, index_value)
+    return _scaled_frequencies(b, as_expr(n), d, index_value)
 
 
-def _over(b: Builder, points: Expr, spacing: float, number: Any) -> Tensor:
+def _scaled_frequencies(b: Builder, points: Expr, spacing: float, number: Any) -> Tensor:
     meta = b.meta()
     compute_dtype = meta.dtype.compute_dtype
 
     def at(index: Index) -> Value:
-        whole = upcast(index_value(points), compute_dtype)
-        over = whole * spacing
-        return upcast(number(index[0]), compute_dtype) / over
+        count = upcast(index_value(points), compute_dtype)
+        period = count * spacing
+        return upcast(number(index[0]), compute_dtype) / period
 
     return materialize(b, Tensor(meta.size, meta.dtype, at))

@@ -18,7 +18,7 @@ from scheduler.lowering.views import normalize_dim, reshape, slice_dim
 
 _ONE = sympy.Integer(1)
 #: Coefficients of three neighbours, from the step widths to the left and right.
-_Factors = Callable[[Value, Value], tuple[Value, Value, Value]]
+_FactorsFunction = Callable[[Value, Value], tuple[Value, Value, Value]]
 
 
 def gradient(
@@ -32,81 +32,88 @@ def gradient(
         raise Unsupported(
             f"a gradient with edge_order={edge_order} and {len(steps)} spacings is not supported"
         )
-    along: Any = (
+    differentiate: Any = (
         _nonuniform_gradient
         if any(isinstance(step, Tensor) for step in steps)
         else _uniform_gradient
     )
     results = []
-    for number, (each, step) in enumerate(zip(dims, steps, strict=True)):
-        dtype = b.meta(number).dtype
-        parts = along(
-            b, self, normalize_dim(each, self.rank), 1 if step is None else step, edge_order
+    for output_number, (axis, step) in enumerate(zip(dims, steps, strict=True)):
+        dtype = b.meta(output_number).dtype
+        parts = differentiate(
+            b, self, normalize_dim(axis, self.rank), 1 if step is None else step, edge_order
         )
-        result = concatenate(parts, normalize_dim(each, self.rank), dtype)
-        b.check_output_shape(result.size, number)
+        result = concatenate(parts, normalize_dim(axis, self.rank), dtype)
+        b.check_output_shape(result.size, output_number)
         results.append(materialize(b, Tensor(result.size, dtype, result.at)))
     return tuple(results)
 
 
 def _uniform_gradient(
-    b: Builder, x: Tensor, at: int, step: Argument, edge_order: int
+    b: Builder, x: Tensor, axis: int, step: Argument, edge_order: int
 ) -> Sequence[Tensor]:
     """Steps of one width. Differences are computed in the tensor's own type."""
     dtype = b.meta().dtype
-    last = x.size[at]
+    last = x.size[axis]
 
-    def less(high: Tensor, low: Tensor, steps: int) -> Tensor:
+    def scaled_difference(high: Tensor, low: Tensor, steps: int) -> Tensor:
         difference = lazy_elementwise((high, low), lambda p, q: p - q, x.dtype)
         return lazy_elementwise((difference, step), lambda d, h: d / (h * steps), dtype)
 
-    def weighed(start: Any, *factors: float) -> Tensor:
-        three = [slice_dim(x, at, start + k, _ONE) for k in range(3)]
-        three[1] = lazy_elementwise(
-            (three[1],), lambda v: v * 2, x.dtype
+    def weighted_edge(start: Any, *factors: float) -> Tensor:
+        neighbours = [slice_dim(x, axis, start + k, _ONE) for k in range(3)]
+        neighbours[1] = lazy_elementwise(
+            (neighbours[1],), lambda v: v * 2, x.dtype
         )  # wraps in this type, as in torch
 
         def function(p: Value, q: Value, r: Value, h: Value) -> Value:
             return (p * factors[0] + q * factors[1] + r * factors[2]) / h
 
-        return lazy_elementwise((*three, step), function, dtype)
+        return lazy_elementwise((*neighbours, step), function, dtype)
 
-    center = less(
-        slice_dim(x, at, sympy.Integer(2), last - 2),
-        slice_dim(x, at, sympy.Integer(0), last - 2),
+    center = scaled_difference(
+        slice_dim(x, axis, sympy.Integer(2), last - 2),
+        slice_dim(x, axis, sympy.Integer(0), last - 2),
         2,
     )
     if edge_order == 1:
-        one = [
-            slice_dim(x, at, start, _ONE) for start in (sympy.Integer(0), _ONE, last - 2, last - 1)
+        edges = [
+            slice_dim(x, axis, start, _ONE)
+            for start in (sympy.Integer(0), _ONE, last - 2, last - 1)
         ]
-        first, final = less(one[1], one[0], 1), less(one[3], one[2], 1)
+        first, final = (
+            scaled_difference(edges[1], edges[0], 1),
+            scaled_difference(edges[3], edges[2], 1),
+        )
     else:
-        first = weighed(sympy.Integer(0), -1.5, 1.0, -0.5)
-        final = weighed(last - 3, 0.5, -1.0, 1.5)
-    return (first, final) if center.size[at] == 0 else (first, center, final)
+        first = weighted_edge(sympy.Integer(0), -1.5, 1.0, -0.5)
+        final = weighted_edge(last - 3, 0.5, -1.0, 1.5)
+    return (first, final) if center.size[axis] == 0 else (first, center, final)
 
 
 def _nonuniform_gradient(
-    b: Builder, x: Tensor, at: int, places: Tensor, edge_order: int
+    b: Builder, x: Tensor, axis: int, coordinates: Tensor, edge_order: int
 ) -> Sequence[Tensor]:
     """Coordinates with any spacing: coefficients of three neighbours that are exact for
     parabolas."""
     dtype = b.meta().dtype
-    last = x.size[at]
-    count = places.size[0] - 1
+    last = x.size[axis]
+    count = coordinates.size[0] - 1
     widths = lazy_elementwise(
-        (slice_dim(places, 0, _ONE, count), slice_dim(places, 0, sympy.Integer(0), count)),
+        (
+            slice_dim(coordinates, 0, _ONE, count),
+            slice_dim(coordinates, 0, sympy.Integer(0), count),
+        ),
         lambda p, q: p - q,
-        places.dtype,
+        coordinates.dtype,
     )
 
     def width(start: Any, length: Any) -> Tensor:
-        one = slice_dim(widths, 0, start, length)
-        return reshape(b, one, tuple(length if d == at else _ONE for d in range(x.rank)))
+        widths_part = slice_dim(widths, 0, start, length)
+        return reshape(b, widths_part, tuple(length if d == axis else _ONE for d in range(x.rank)))
 
-    def three(start: Any, left: Any, length: Any, factors: _Factors) -> Tensor:
-        parts = [slice_dim(x, at, start + k, length) for k in range(3)]
+    def three_point(start: Any, left: Any, length: Any, factors: _FactorsFunction) -> Tensor:
+        parts = [slice_dim(x, axis, start + k, length) for k in range(3)]
 
         def function(p: Value, q: Value, r: Value, h: Value, k: Value) -> Value:
             left, middle, right = factors(h, k)
@@ -116,27 +123,35 @@ def _nonuniform_gradient(
             (*parts, width(left, length), width(left + 1, length)), function, dtype
         )
 
-    def two(start: Any, left: Any) -> Tensor:
+    def two_point(start: Any, left: Any) -> Tensor:
         return lazy_elementwise(
-            (slice_dim(x, at, start + 1, _ONE), slice_dim(x, at, start, _ONE), width(left, _ONE)),
+            (
+                slice_dim(x, axis, start + 1, _ONE),
+                slice_dim(x, axis, start, _ONE),
+                width(left, _ONE),
+            ),
             lambda p, q, h: (p - q) / h,
             dtype,
         )
 
     zero = sympy.Integer(0)
-    parts = [] if last == 2 else [three(zero, zero, last - 2, _inner)]
+    parts = [] if last == 2 else [three_point(zero, zero, last - 2, _inner_factors)]
     if edge_order == 1:
-        return (two(zero, zero), *parts, two(last - 2, last - 2))
-    return (three(zero, zero, _ONE, _first), *parts, three(last - 3, last - 3, _ONE, _last))
+        return (two_point(zero, zero), *parts, two_point(last - 2, last - 2))
+    return (
+        three_point(zero, zero, _ONE, _first_factors),
+        *parts,
+        three_point(last - 3, last - 3, _ONE, _last_factors),
+    )
 
 
-def _inner(h: Value, k: Value) -> tuple[Value, Value, Value]:
+def _inner_factors(h: Value, k: Value) -> tuple[Value, Value, Value]:
     return -(k / (h * (h + k))), (k - h) / (h * k), h / (k * (h + k))
 
 
-def _first(h: Value, k: Value) -> tuple[Value, Value, Value]:
+def _first_factors(h: Value, k: Value) -> tuple[Value, Value, Value]:
     return -((h * 2 + k) / (h * (h + k))), (h + k) / (h * k), -(h / (k * (h + k)))
 
 
-def _last(h: Value, k: Value) -> tuple[Value, Value, Value]:
+def _last_factors(h: Value, k: Value) -> tuple[Value, Value, Value]:
     return k / (h * (h + k)), -((h + k) / (h * k)), (k * 2 + h) / (k * (h + k))

@@ -50,8 +50,8 @@ def grouped_mm(
 
 
 def _transpose(tensor: Tensor) -> Tensor:
-    *lead, rows, columns = tensor.size
-    return tensor.view((*lead, columns, rows), lambda i: (*i[:-2], i[-1], i[-2]))
+    *leading, rows, columns = tensor.size
+    return tensor.view((*leading, columns, rows), lambda i: (*i[:-2], i[-1], i[-2]))
 
 
 def _row_groups(b: Builder, offs: Tensor, rows: Expr) -> Tensor:
@@ -59,31 +59,31 @@ def _row_groups(b: Builder, offs: Tensor, rows: Expr) -> Tensor:
     number."""
 
     def read(index: Index, inner: Index) -> Value:
-        ends = upcast(offs.at(inner), DType.I64)
-        over = ends <= upcast(index_value(index[0]), DType.I64)
-        return upcast(over, DType.I64)
+        group_end = upcast(offs.at(inner), DType.I64)
+        is_after = group_end <= upcast(index_value(index[0]), DType.I64)
+        return upcast(is_after, DType.I64)
 
     return b.reduction((rows,), offs.size, ReductionKind.SUM, read, dtype=DType.I64)
 
 
 def _multiply_groups(
-    b: Builder, x: Tensor, y: Tensor, groups: Tensor, place: Callable[[Index], Any]
+    b: Builder, x: Tensor, y: Tensor, groups: Tensor, row_and_column: Callable[[Index], Any]
 ) -> Tensor:
-    """Multiply x [S, K] by the matrix of each row's group in y [E, K, N]; ``place`` maps the index
-    of the result to [S, N]."""
+    """Multiply x [S, K] by the matrix of each row's group in y [E, K, N]; ``row_and_column`` maps
+    the index of the result to [S, N]."""
     meta = b.meta()
     accumulate = reductions.accumulator_type(meta.dtype)
     count = y.size[0]
 
     def read(index: Index, inner: Index) -> Value:
-        row, column = place(index)
+        row, column = row_and_column(index)
         group = groups.at((row,))
-        inside = group < upcast(index_value(count), DType.I64)
+        is_in_group = group < upcast(index_value(count), DType.I64)
         weight = b.indirect(
             groups, (row,), count, lambda e: y.at((e, inner[0], column)), wrap=False
         )
         product = call("mul", *(upcast(v, accumulate) for v in (x.at((row, *inner)), weight)))
-        return trees.masked_value(inside, product, const(0, accumulate))
+        return trees.masked_value(is_in_group, product, const(0, accumulate))
 
     return b.reduction(
         meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=accumulate
@@ -97,10 +97,10 @@ def _sums_by_group(b: Builder, x: Tensor, y: Tensor, groups: Tensor) -> Tensor:
 
     def read(index: Index, inner: Index) -> Value:
         group, row, column = index
-        own = call("eq", groups.at(inner), upcast(index_value(group), DType.I64))
-        parts = (x.at((row, *inner)), y.at((*inner, column)))
-        product = call("mul", *(upcast(value, accumulate) for value in parts))
-        return trees.masked_value(own, product, const(0, accumulate))
+        is_own_group = call("eq", groups.at(inner), upcast(index_value(group), DType.I64))
+        factors = (x.at((row, *inner)), y.at((*inner, column)))
+        product = call("mul", *(upcast(value, accumulate) for value in factors))
+        return trees.masked_value(is_own_group, product, const(0, accumulate))
 
     return b.reduction(
         meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=accumulate

@@ -40,23 +40,27 @@ def cond(
 ) -> tuple[Tensor, ...]:
     if not isinstance(pred, Tensor):
         return b.inline_subgraph(true_fn if pred else false_fn, operands)
-    outside, b.externs_inside = b.externs_inside, False
+    outer_externs_inside, b.externs_inside = b.externs_inside, False
     try:
-        yes, no = (b.inline_subgraph(branch, operands) for branch in (true_fn, false_fn))
+        true_results, false_results = (
+            b.inline_subgraph(branch, operands) for branch in (true_fn, false_fn)
+        )
     finally:
-        b.externs_inside = outside
-    test = upcast(pred.at((_ZERO,) * pred.rank), DType.BOOL)
+        b.externs_inside = outer_externs_inside
+    condition = upcast(pred.at((_ZERO,) * pred.rank), DType.BOOL)
     results = []
-    for one, other in zip(yes, no, strict=True):
-        same_rank = len(one.size) == len(other.size)
-        agree = same_rank and all(map(b.may_be_equal, one.size, other.size))
-        if not agree or one.dtype is not other.dtype:
+    for true_result, false_result in zip(true_results, false_results, strict=True):
+        same_rank = len(true_result.size) == len(false_result.size)
+        has_same_shape = same_rank and all(map(b.may_be_equal, true_result.size, false_result.size))
+        if not has_same_shape or true_result.dtype is not false_result.dtype:
             raise Unsupported("its branches return results of different shapes")
 
-        def read(index: Index, one: Tensor = one, other: Tensor = other) -> Value:
-            return call("where", test, one.at(index), other.at(index))
+        def read(
+            index: Index, true_result: Tensor = true_result, false_result: Tensor = false_result
+        ) -> Value:
+            return call("where", condition, true_result.at(index), false_result.at(index))
 
-        results.append(materialize(b, Tensor(one.size, one.dtype, read)))
+        results.append(materialize(b, Tensor(true_result.size, true_result.dtype, read)))
     return tuple(results)
 
 
@@ -68,16 +72,19 @@ def while_loop(
     additional_inputs: tuple[Tensor | int, ...] = (),
 ) -> tuple[Tensor, ...]:
     _check_draws(cond_fn, body_fn)
-    given = [x for x in carried_inputs if isinstance(x, Tensor)]
-    if len(given) != len(carried_inputs):
+    initial = [x for x in carried_inputs if isinstance(x, Tensor)]
+    if len(initial) != len(carried_inputs):
         raise Unsupported("it carries a value that is not a tensor")
-    more = additional_inputs
-    init = tuple(copy_rows(b, x) for x in given)
-    loop = Loop(b, init, condition=condition_buffer(b, b.inline_subgraph(cond_fn, (*init, *more))))
-    result = b.inline_subgraph(body_fn, (*loop.carried, *more))
-    handed = _carried_values(b, loop, given, result)
-    again = condition_buffer(b, b.inline_subgraph(cond_fn, (*handed, *more)))
-    return loop.end(handed, again=again).carried
+    init = tuple(copy_rows(b, x) for x in initial)
+    loop = Loop(
+        b,
+        init,
+        condition=condition_buffer(b, b.inline_subgraph(cond_fn, (*init, *additional_inputs))),
+    )
+    result = b.inline_subgraph(body_fn, (*loop.carried, *additional_inputs))
+    next_values = _carried_values(b, loop, initial, result)
+    condition = condition_buffer(b, b.inline_subgraph(cond_fn, (*next_values, *additional_inputs)))
+    return loop.end(next_values, condition=condition).carried
 
 
 def scan(
@@ -91,17 +98,17 @@ def scan(
     if steps is None:
         loop = Loop(b, [copy_rows(b, x) for x in init], xs, steps=xs[0].size[0])
         results = b.inline_subgraph(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
-        handed = _carried_values(b, loop, init, results[: len(init)])
-        left = loop.end(handed, [loop.copy_unshared(x) for x in results[len(init) :]])
-        return (*left.carried, *left.stacked)
+        next_values = _carried_values(b, loop, init, results[: len(init)])
+        loop_result = loop.end(next_values, [loop.copy_unshared(x) for x in results[len(init) :]])
+        return (*loop_result.carried, *loop_result.stacked)
     carried: tuple[Tensor, ...] = init
-    made: list[tuple[Tensor, ...]] = []
+    step_outputs: list[tuple[Tensor, ...]] = []
     for step in range(steps):
-        given = (*carried, *(_slice(x, step) for x in xs), *additional_inputs)
-        results = b.inline_subgraph(combine_fn, given)
+        step_inputs = (*carried, *(_slice(x, step) for x in xs), *additional_inputs)
+        results = b.inline_subgraph(combine_fn, step_inputs)
         carried = _in_memory(b, results[: len(init)])
-        made.append(_in_memory(b, results[len(init) :]))
-    return (*carried, *_stack(b, made))
+        step_outputs.append(_in_memory(b, results[len(init) :]))
+    return (*carried, *_stack(b, step_outputs))
 
 
 def associative_scan(
@@ -115,19 +122,19 @@ def associative_scan(
     if steps is None:
         loop = Loop(b, [copy_rows(b, x) for x in running], xs, steps=xs[0].size[0] - 1, first=1)
         results = b.inline_subgraph(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
-        handed = _carried_values(b, loop, running, results)
-        left = loop.end(handed, [loop.copy_unshared(x) for x in handed])
+        next_values = _carried_values(b, loop, running, results)
+        loop_result = loop.end(next_values, [loop.copy_unshared(x) for x in next_values])
         firsts = [x.view((_ONE, *x.size), lambda index: index[1:]) for x in running]
         return tuple(
-            materialize(b, concatenate([one, rest], 0, one.dtype))
-            for one, rest in zip(firsts, left.stacked, strict=True)
+            materialize(b, concatenate([first, later], 0, first.dtype))
+            for first, later in zip(firsts, loop_result.stacked, strict=True)
         )
-    made = [running]
+    step_results = [running]
     for step in range(1, steps):
-        given = (*running, *(_slice(x, step) for x in xs), *additional_inputs)
-        running = _in_memory(b, b.inline_subgraph(combine_fn, given))
-        made.append(running)
-    return _stack(b, made)
+        step_inputs = (*running, *(_slice(x, step) for x in xs), *additional_inputs)
+        running = _in_memory(b, b.inline_subgraph(combine_fn, step_inputs))
+        step_results.append(running)
+    return _stack(b, step_results)
 
 
 def map_op(
@@ -138,32 +145,34 @@ def map_op(
         loop = Loop(b, (), xs, steps=xs[0].size[0])
         results = b.inline_subgraph(f, (*loop.sliced, *pos_args))
         return loop.end((), [loop.copy_unshared(x) for x in results]).stacked
-    made = [
+    step_results = [
         _in_memory(b, b.inline_subgraph(f, (*(_slice(x, step) for x in xs), *pos_args)))
         for step in range(steps)
     ]
-    return _stack(b, made)
+    return _stack(b, step_results)
 
 
 def _carried_values(
-    b: Builder, loop: Loop, before: Sequence[Tensor], made: Sequence[Tensor]
+    b: Builder, loop: Loop, before: Sequence[Tensor], results: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     """The values that a body passes to the next step, with the shapes that it received."""
-    if len(before) != len(made):
+    if len(before) != len(results):
         raise Unsupported("its body returns another number of tensors than it takes")
-    for old, new in zip(before, made, strict=True):
-        agree = len(old.size) == len(new.size) and all(map(b.may_be_equal, old.size, new.size))
-        if not agree or old.dtype is not new.dtype:
+    for old, new in zip(before, results, strict=True):
+        has_same_shape = len(old.size) == len(new.size) and all(
+            map(b.may_be_equal, old.size, new.size)
+        )
+        if not has_same_shape or old.dtype is not new.dtype:
             raise Unsupported("its body returns a tensor of another shape or type than it takes")
     shaped = (
         Tensor(old.size, new.dtype, new.at, new.buffer, new.nodes)
-        for old, new in zip(before, made, strict=True)
+        for old, new in zip(before, results, strict=True)
     )
     return tuple(loop.copy_unshared(x) for x in shaped)
 
 
-def _check_draws(*parts: Subgraph) -> None:
-    if any(draws_random(node) for part in parts for node in part.nodes):
+def _check_draws(*subgraphs: Subgraph) -> None:
+    if any(draws_random(node) for subgraph in subgraphs for node in subgraph.nodes):
         raise Unsupported("its body draws random numbers, which differ in each step")
 
 
@@ -179,8 +188,8 @@ def _unroll_count(body: Subgraph, xs: Sequence[Tensor]) -> int | None:
     steps = int(xs[0].size[0])
     if not steps:
         raise Unsupported("it scans tensors of length 0")
-    few = steps <= MAX_UNROLLED_STEPS and steps * len(body.nodes) <= MAX_UNROLLED_NODES
-    return steps if few else None
+    is_small = steps <= MAX_UNROLLED_STEPS and steps * len(body.nodes) <= MAX_UNROLLED_NODES
+    return steps if is_small else None
 
 
 def _slice(x: Tensor, step: int) -> Tensor:
@@ -193,9 +202,9 @@ def _in_memory(b: Builder, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(b.realize(tensor) for tensor in tensors)
 
 
-def _stack(b: Builder, made: Sequence[Sequence[Tensor]]) -> tuple[Tensor, ...]:
+def _stack(b: Builder, step_results: Sequence[Sequence[Tensor]]) -> tuple[Tensor, ...]:
     stacks = []
-    for slices in zip(*made, strict=True):
-        wide = [x.view((_ONE, *x.size), lambda index: index[1:]) for x in slices]
-        stacks.append(materialize(b, concatenate(wide, 0, slices[0].dtype)))
+    for slices in zip(*step_results, strict=True):
+        rows = [x.view((_ONE, *x.size), lambda index: index[1:]) for x in slices]
+        stacks.append(materialize(b, concatenate(rows, 0, slices[0].dtype)))
     return tuple(stacks)

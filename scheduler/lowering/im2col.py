@@ -25,7 +25,7 @@ def _view(
     size: tuple[Expr, ...], kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> Window:
     kernel = expand_to_rank(kernel_size, 2)
-    steps = [expand_to_rank(each, 2) for each in (stride, padding, dilation)]
+    steps = [expand_to_rank(per_dim, 2) for per_dim in (stride, padding, dilation)]
     counts = tuple(
         simplify(FloorDiv(n + 2 * p - d * (k - 1) - 1, sympy.Integer(s)) + 1)
         for n, k, s, p, d in zip(size[-2:], kernel, *steps, strict=True)
@@ -44,12 +44,12 @@ def im2col(
     def read(index: Index) -> Value:
         *batch, row, column = index
         channel, tap = FloorDiv(row, taps), Mod(row, taps)
-        place = view.place(
+        input_index = view.input_index(
             (FloorDiv(column, columns), Mod(column, columns)),
             (FloorDiv(tap, width), Mod(tap, width)),
         )
-        value = self.at((*batch, channel, *place))
-        return trees.masked_value(view.inside(place), value, const(0, value.dtype))
+        value = self.at((*batch, channel, *input_index))
+        return trees.masked_value(view.inside(input_index), value, const(0, value.dtype))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -65,16 +65,16 @@ def col2im(
 ) -> Tensor:
     meta = b.meta()
     view = _view(meta.size, kernel_size, dilation, padding, stride)
-    seen, accumulate = inverse_window(view), accumulator_type(meta.dtype)
+    windows, accumulate = inverse_window(view), accumulator_type(meta.dtype)
     taps = product(view.kernel)
 
     def read(index: Index, tap: Index) -> Value:
         *batch, channel, _, _ = index
-        (i, j), (y, x), meets = seen.at(index[-2:], tap)
+        (i, j), (y, x), touches = windows.at(index[-2:], tap)
         row = channel * taps + y * view.kernel[1] + x
         value = upcast(self.at((*batch, row, i * view.output[1] + j)), accumulate)
-        return trees.masked_value(meets, value, const(0, accumulate))
+        return trees.masked_value(touches, value, const(0, accumulate))
 
     return b.reduction(
-        meta.size, seen.taps, ReductionKind.SUM, read, dtype=meta.dtype, accumulate=accumulate
+        meta.size, windows.taps, ReductionKind.SUM, read, dtype=meta.dtype, accumulate=accumulate
     )

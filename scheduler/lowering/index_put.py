@@ -55,8 +55,8 @@ def with_dimension(b: Builder, tensor: Tensor) -> Tensor:
     return tensor if tensor.rank else reshape(b, tensor, (sympy.Integer(1),))
 
 
-def _shaped(b: Builder, made: Tensor, like: Tensor) -> Tensor:
-    return materialize(b, made if made.size == like.size else reshape(b, made, like.size))
+def _shaped(b: Builder, result: Tensor, like: Tensor) -> Tensor:
+    return materialize(b, result if result.size == like.size else reshape(b, result, like.size))
 
 
 # -- along a dimension, one index per element ------------------------------------------------------
@@ -64,8 +64,8 @@ def _shaped(b: Builder, made: Tensor, like: Tensor) -> Tensor:
 
 def _dim_sources(b: Builder, self: Tensor, dim: int, index: Tensor, value: Reader) -> Sources:
     """Sources that are the elements of ``index``; each states its position along ``dim``."""
-    at = normalize_dim(dim, self.rank)
-    return Sources(index.size, lambda i: (*i[:at], index.at(i), *i[at + 1 :]), value)
+    axis = normalize_dim(dim, self.rank)
+    return Sources(index.size, lambda i: (*i[:axis], index.at(i), *i[axis + 1 :]), value)
 
 
 def scatter(
@@ -78,36 +78,40 @@ def scatter(
     reduce: str | None = None,
 ) -> Tensor:
     """self[i with index[i] along dim] = src[i], or combined with it."""
-    whole, places = with_dimension(b, self), with_dimension(b, index)
+    target, positions = with_dimension(b, self), with_dimension(b, index)
     source = value if src is None else with_dimension(b, src)
 
     def read(i: Index) -> Value:
         return element(source, i, self.dtype)
 
     if reduce is not None:
-        result = combine(b, whole, _kind(reduce), _dim_sources(b, whole, dim, places, read))
+        result = combine(b, target, _kind(reduce), _dim_sources(b, target, dim, positions, read))
         return _shaped(b, result, self)
-    at = normalize_dim(dim, whole.rank)
+    axis = normalize_dim(dim, target.rank)
 
     # Sources that reach an element differ from it only in their position along the dimension, so
     # this position identifies the last one.
     winner = last_source(
         b,
-        whole.size,
-        _dim_sources(b, whole, dim, places, places.at),
-        number=lambda i: i[at],
-        count=places.size[at],
+        target.size,
+        _dim_sources(b, target, dim, positions, positions.at),
+        number=lambda i: i[axis],
+        count=positions.size[axis],
     )
 
-    def chosen(i: Index) -> Value:
-        number = winner.at(i)
-        reached = number >= 0
-        brought = b.indirect(
-            winner, i, places.size[at], lambda n: read((*i[:at], n, *i[at + 1 :])), wrap=False
+    def select(i: Index) -> Value:
+        source_number = winner.at(i)
+        is_written = source_number >= 0
+        source_value = b.indirect(
+            winner,
+            i,
+            positions.size[axis],
+            lambda n: read((*i[:axis], n, *i[axis + 1 :])),
+            wrap=False,
         )
-        return trees.masked_value(reached, upcast(brought, self.dtype), whole.at(i))
+        return trees.masked_value(is_written, upcast(source_value, self.dtype), target.at(i))
 
-    return _shaped(b, Tensor(whole.size, self.dtype, chosen), self)
+    return _shaped(b, Tensor(target.size, self.dtype, select), self)
 
 
 def scatter_add(b: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
@@ -123,9 +127,11 @@ def scatter_reduce(
     reduce: str,
     include_self: bool = True,
 ) -> Tensor:
-    whole, places, source = (with_dimension(b, t) for t in (self, index, src))
-    sources = _dim_sources(b, whole, dim, places, source.at)
-    result = _reduce_into(b, whole, reduce, include_self, sources, whole.size, lambda i: i, sources)
+    target, positions, source = (with_dimension(b, t) for t in (self, index, src))
+    sources = _dim_sources(b, target, dim, positions, source.at)
+    result = _reduce_into(
+        b, target, reduce, include_self, sources, target.size, lambda i: i, sources
+    )
     return _shaped(b, result, self)
 
 
@@ -137,39 +143,39 @@ def _reduce_into(
     sources: Sources,
     counts: tuple[Expr, ...],
     key: Callable[[Index], Index],
-    counting: Sources,
+    counted_sources: Sources,
 ) -> Tensor:
     """``self`` with the sources reduced into it, or replacing it where any source goes.
 
-    ``counting`` counts the sources in a tensor of size ``counts``; ``key`` maps an element to its
-    count.
+    ``counted_sources`` are the sources to count in a tensor of size ``counts``; ``key`` maps an
+    element to its count.
     """
     kind = _kind(reduce)
-    begin = None if include_self else (lambda _: neutral_element(kind, self.dtype))
-    result = combine(b, self, kind, sources, begin)
+    initial = None if include_self else (lambda _: neutral_element(kind, self.dtype))
+    result = combine(b, self, kind, sources, initial)
     if include_self and reduce != "mean":
         return result
-    reached = count_sources(b, counts, counting)
+    source_counts = count_sources(b, counts, counted_sources)
 
     def read(i: Index) -> Value:
-        count = reached.at(key(i))
+        count = source_counts.at(key(i))
         value = result.at(i)
         if reduce == "mean":
-            more = count + int(include_self)
-            least = call("maximum", more, 1)
-            value = _divided(value, least)
+            total = count + int(include_self)
+            divisor = call("maximum", total, 1)
+            value = _divided(value, divisor)
         if include_self:
             return value
-        some = count > 0
-        return call("where", some, value, upcast(self.at(i), self.dtype))
+        is_written = count > 0
+        return call("where", is_written, value, upcast(self.at(i), self.dtype))
 
     return Tensor(self.size, self.dtype, read)
 
 
 def _divided(value: Value, count: Value) -> Value:
     """Divide; integers round towards minus infinity, as in torch's means."""
-    by = "truediv" if value.dtype.is_float else "floordiv"
-    return call(by, value, upcast(count, value.dtype))
+    op = "truediv" if value.dtype.is_float else "floordiv"
+    return call(op, value, upcast(count, value.dtype))
 
 
 # -- along a dimension, whole slices ---------------------------------------------------------------
@@ -180,32 +186,32 @@ def _slice_operands(
 ) -> tuple[Tensor, int, Tensor, Tensor]:
     """Tensor, dimension, vector of positions along it and source, as index_add and similar ops
     define them; scalar tensors are treated as vectors."""
-    whole, places = with_dimension(b, self), reshape(b, index, (product(index.size),))
-    at = normalize_dim(dim, whole.rank)
-    size = (*whole.size[:at], places.size[0], *whole.size[at + 1 :])
-    return whole, at, places, reshape(b, source, size)
+    target, positions = with_dimension(b, self), reshape(b, index, (product(index.size),))
+    axis = normalize_dim(dim, target.rank)
+    size = (*target.size[:axis], positions.size[0], *target.size[axis + 1 :])
+    return target, axis, positions, reshape(b, source, size)
 
 
-def _slice_sources(places: Tensor, at: int, source: Tensor, value: Reader) -> Sources:
-    def place(i: Index) -> Sequence[Expr | Value]:
-        return (*i[:at], places.at((i[at],)), *i[at + 1 :])
+def _slice_sources(positions: Tensor, axis: int, source: Tensor, value: Reader) -> Sources:
+    def target_index(i: Index) -> Sequence[Expr | Value]:
+        return (*i[:axis], positions.at((i[axis],)), *i[axis + 1 :])
 
-    return Sources(source.size, place, value)
+    return Sources(source.size, target_index, value)
 
 
 def index_add(
     b: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any = 1
 ) -> Tensor:
     """self[.., index[k], ..] += alpha * source[.., k, ..]"""
-    whole, at, places, given = _slice_operands(b, self, dim, index, source)
+    target, axis, positions, slices = _slice_operands(b, self, dim, index, source)
 
     def value(i: Index) -> Value:
-        read = upcast(given.at(i), self.dtype)
+        source_value = upcast(slices.at(i), self.dtype)
         if self.dtype is DType.BOOL:
-            return trees.all_of(read, const(bool(alpha), DType.BOOL))
-        return read if alpha == 1 else read * element(alpha, i, self.dtype)
+            return trees.all_of(source_value, const(bool(alpha), DType.BOOL))
+        return source_value if alpha == 1 else source_value * element(alpha, i, self.dtype)
 
-    result = combine(b, whole, _SUM, _slice_sources(places, at, given, value))
+    result = combine(b, target, _SUM, _slice_sources(positions, axis, slices, value))
     return _shaped(b, result, self)
 
 
@@ -218,40 +224,40 @@ def index_reduce(
     reduce: str,
     include_self: bool = True,
 ) -> Tensor:
-    whole, at, places, given = _slice_operands(b, self, dim, index, source)
-    sources = _slice_sources(places, at, given, given.at)
-    counting = Sources(places.size, lambda i: (places.at(i),), given.at)
-    counts = (whole.size[at],)
+    target, axis, positions, slices = _slice_operands(b, self, dim, index, source)
+    sources = _slice_sources(positions, axis, slices, slices.at)
+    counted_sources = Sources(positions.size, lambda i: (positions.at(i),), slices.at)
+    counts = (target.size[axis],)
     result = _reduce_into(
-        b, whole, reduce, include_self, sources, counts, lambda i: (i[at],), counting
+        b, target, reduce, include_self, sources, counts, lambda i: (i[axis],), counted_sources
     )
     return _shaped(b, result, self)
 
 
 def index_copy(b: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """self[.., index[k], ..] = source[.., k, ..]"""
-    whole, at, places, given = _slice_operands(b, self, dim, index, source)
+    target, axis, positions, slices = _slice_operands(b, self, dim, index, source)
     result = overwrite(
         b,
-        whole,
-        (at,),
-        places.size,
-        lambda n: (places.at(n),),
-        lambda n, i: given.at((*i[:at], n[0], *i[at + 1 :])),
+        target,
+        (axis,),
+        positions.size,
+        lambda n: (positions.at(n),),
+        lambda n, i: slices.at((*i[:axis], n[0], *i[axis + 1 :])),
     )
     return _shaped(b, result, self)
 
 
 def index_fill(b: Builder, self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """self[.., index[k], ..] = value"""
-    whole, places = with_dimension(b, self), reshape(b, index, (product(index.size),))
-    at = normalize_dim(dim, whole.rank)
+    target, positions = with_dimension(b, self), reshape(b, index, (product(index.size),))
+    axis = normalize_dim(dim, target.rank)
     result = overwrite(
         b,
-        whole,
-        (at,),
-        places.size,
-        lambda n: (places.at(n),),
+        target,
+        (axis,),
+        positions.size,
+        lambda n: (positions.at(n),),
         lambda _n, _i: element(value, (), self.dtype),
     )
     return _shaped(b, result, self)
@@ -269,7 +275,7 @@ def index_put(
     unsafe: bool = False,
 ) -> Tensor:
     """self[indices] = values by NumPy's rules, or += values."""
-    given = [d for d, t in enumerate(indices) if t is not None]
+    indexed_dims = [d for d, t in enumerate(indices) if t is not None]
     tensors = [t for t in indices if t is not None]
     if not tensors:
         raise Unsupported("index_put without indices is not supported")
@@ -279,37 +285,40 @@ def index_put(
                 "a mask beside other indices is not supported: the number of elements depends "
                 "on data"
             )
-        return _masked_put(b, self, given[0], tensors[0], values, accumulate)
+        return _masked_put(b, self, indexed_dims[0], tensors[0], values, accumulate)
     size = broadcast_size([t.size for t in tensors])
-    wide = [broadcast(t, size) for t in tensors]
-    neighbours = given == list(range(given[0], given[0] + len(given)))
-    first = given[0] if neighbours else 0
-    rest = [d for d in range(self.rank) if d not in given]
-    others = tuple(self.size[d] for d in rest)
-    shape = (*others[:first], *size, *others[first:])
+    broadcast_indices = [broadcast(t, size) for t in tensors]
+    are_adjacent = indexed_dims == list(range(indexed_dims[0], indexed_dims[0] + len(indexed_dims)))
+    first = indexed_dims[0] if are_adjacent else 0
+    other_dims = [d for d in range(self.rank) if d not in indexed_dims]
+    other_size = tuple(self.size[d] for d in other_dims)
+    shape = (*other_size[:first], *size, *other_size[first:])
     source = broadcast(values, shape)
 
     def source_index(n: Index, i: Index) -> Index:
-        kept = tuple(i[d] for d in rest)
-        return (*kept[:first], *n, *kept[first:])
+        other_indices = tuple(i[d] for d in other_dims)
+        return (*other_indices[:first], *n, *other_indices[first:])
 
     if accumulate:
 
-        def place(i: Index) -> Sequence[Expr | Value]:
+        def target_index(i: Index) -> Sequence[Expr | Value]:
             n = i[first : first + len(size)]
-            kept = iter((*i[:first], *i[first + len(size) :]))
+            other_indices = iter((*i[:first], *i[first + len(size) :]))
             return tuple(
-                wide[given.index(d)].at(n) if d in given else next(kept) for d in range(self.rank)
+                broadcast_indices[indexed_dims.index(d)].at(n)
+                if d in indexed_dims
+                else next(other_indices)
+                for d in range(self.rank)
             )
 
-        sources = Sources(shape, place, lambda i: upcast(source.at(i), self.dtype))
+        sources = Sources(shape, target_index, lambda i: upcast(source.at(i), self.dtype))
         return materialize(b, combine(b, self, _SUM, sources))
     result = overwrite(
         b,
         self,
-        given,
+        indexed_dims,
         size,
-        lambda n: tuple(t.at(n) for t in wide),
+        lambda n: tuple(t.at(n) for t in broadcast_indices),
         lambda n, i: source.at(source_index(n, i)),
     )
     return materialize(b, result)
@@ -321,28 +330,30 @@ def _masked_put(
     """Write ``values`` where a mask over neighbouring dimensions holds. The selected elements, in
     row-major order, form one dimension of the values, between those before and after the mask's."""
     rank, tail = mask.rank, self.rank - first - mask.rank
-    along = values.rank - 1 - tail
-    number = positions(b, mask) if along >= 0 and values.size[along] != 1 else None
+    values_dim = values.rank - 1 - tail
+    number = positions(b, mask) if values_dim >= 0 and values.size[values_dim] != 1 else None
 
     def read(i: Index) -> Value:
-        here = i[first : first + rank]
+        mask_index = i[first : first + rank]
 
         def at_number(n: Expr) -> Value:
-            chosen = (*i[:first], n, *i[first + rank :])
-            own = chosen[len(chosen) - values.rank :]
-            kept = (_ZERO if e == 1 else x for x, e in zip(own, values.size, strict=True))
-            return upcast(values.at(tuple(kept)), self.dtype)
+            source_index = (*i[:first], n, *i[first + rank :])
+            old_value = source_index[len(source_index) - values.rank :]
+            broadcast_index = (
+                _ZERO if e == 1 else x for x, e in zip(old_value, values.size, strict=True)
+            )
+            return upcast(values.at(tuple(broadcast_index)), self.dtype)
 
-        brought = (
+        new_value = (
             at_number(_ZERO)
             if number is None
-            else b.indirect(number, here, values.size[along], at_number, wrap=False)
+            else b.indirect(number, mask_index, values.size[values_dim], at_number, wrap=False)
         )
-        own = upcast(self.at(i), self.dtype)
+        old_value = upcast(self.at(i), self.dtype)
         if accumulate:
             add = "logical_or" if self.dtype is DType.BOOL else "add"
-            brought = call(add, own, brought)
-        return trees.masked_value(upcast(mask.at(here), DType.BOOL), brought, own)
+            new_value = call(add, old_value, new_value)
+        return trees.masked_value(upcast(mask.at(mask_index), DType.BOOL), new_value, old_value)
 
     return materialize(b, Tensor(self.size, self.dtype, read))
 
@@ -350,14 +361,14 @@ def _masked_put(
 def positions(b: Builder, mask: Tensor) -> Tensor:
     """For each true element of a mask, the number of true elements before it in row-major order.
     False elements before the first true one give -1."""
-    line = reshape(b, mask, (product(mask.size),))
+    flat = reshape(b, mask, (product(mask.size),))
 
     def read(i: Index) -> Value:
-        return upcast(upcast(line.at(i), DType.BOOL), DType.I64)
+        return upcast(upcast(flat.at(i), DType.BOOL), DType.I64)
 
-    running = b.scan(line.size, 0, _SUM, read, DType.I64)
-    before = Tensor(line.size, DType.I64, lambda i: running.at(i) - 1)
-    return reshape(b, before, mask.size)
+    running = b.scan(flat.size, 0, _SUM, read, DType.I64)
+    positions_before = Tensor(flat.size, DType.I64, lambda i: running.at(i) - 1)
+    return reshape(b, positions_before, mask.size)
 
 
 def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> Tensor:
@@ -367,27 +378,29 @@ def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> 
     count, fill = product(self.size), const(fill_value, DType.I64)
     if 0 in meta.size or count == 0:
         return materialize(b, Tensor(meta.size, DType.I64, lambda _: fill))
-    line = reshape(b, self, (count,))
-    number = positions(b, line)
+    flat = reshape(b, self, (count,))
+    number = positions(b, flat)
 
     def has_row(i: Index) -> Value:
-        below = number.at(i) < index_value(meta.size[0])
-        return trees.all_of(upcast(line.at(i), DType.BOOL), below)
+        has_result_row = number.at(i) < index_value(meta.size[0])
+        return trees.all_of(upcast(flat.at(i), DType.BOOL), has_result_row)
 
     rows = meta.size[:1]
     sources = Sources((count,), lambda i: (number.at(i),), lambda _: fill, has_row)
-    found = last_source(b, rows, sources)
+    last_sources = last_source(b, rows, sources)
 
     def coordinate(dim: int) -> Callable[[Expr], Value]:
         return lambda number: index_value(unflatten_index(number, self.size)[dim])
 
     def read(i: Index) -> Value:
-        reached = found.at(i[:1]) >= 0
+        is_found = last_sources.at(i[:1]) >= 0
         value: Value = fill
         for d in range(self.rank):
-            place = b.indirect(found, i[:1], count, coordinate(d), wrap=False)
-            own = trees.equal(i[1], d)
-            value = trees.masked_value(trees.all_of(reached, own), upcast(place, DType.I64), value)
+            coordinate_value = b.indirect(last_sources, i[:1], count, coordinate(d), wrap=False)
+            is_dimension = trees.equal(i[1], d)
+            value = trees.masked_value(
+                trees.all_of(is_found, is_dimension), upcast(coordinate_value, DType.I64), value
+            )
         return value
 
     return materialize(b, Tensor(meta.size, DType.I64, read))
@@ -443,15 +456,15 @@ def embedding_renorm(
     b: Builder, self: Tensor, indices: Tensor, max_norm: float, norm_type: float
 ) -> Tensor:
     """Scale the rows that are looked up and longer than ``max_norm`` down to that norm."""
-    lengths = _row_norms(b, self, float(norm_type))
-    looked_up = Sources(indices.size, lambda i: (indices.at(i),), indices.at)
-    reached = count_sources(b, self.size[:1], looked_up)
+    norms = _row_norms(b, self, float(norm_type))
+    lookups = Sources(indices.size, lambda i: (indices.at(i),), indices.at)
+    lookup_counts = count_sources(b, self.size[:1], lookups)
     compute_dtype = self.dtype.compute_dtype
 
     def read(i: Index) -> Value:
-        length, value = lengths.at((i[0], _ZERO)), upcast(self.at(i), compute_dtype)
-        is_long = (reached.at(i[:1]) > 0) & (length > max_norm)
-        return call("where", is_long, value * (max_norm / (length + 1e-07)), value)
+        norm, value = norms.at((i[0], _ZERO)), upcast(self.at(i), compute_dtype)
+        is_long = (lookup_counts.at(i[:1]) > 0) & (norm > max_norm)
+        return call("where", is_long, value * (max_norm / (norm + 1e-07)), value)
 
     return materialize(b, Tensor(self.size, self.dtype, read))
 
@@ -459,14 +472,14 @@ def embedding_renorm(
 def _row_norms(b: Builder, rows: Tensor, order: float) -> Tensor:
     """The norm of each row, with the dimension kept."""
     compute_dtype = rows.dtype.compute_dtype
-    whole = order in (1.0, float("inf"))
+    has_no_powers = order in (1.0, float("inf"))
 
     def before(x: Value, _: Index) -> Value:
-        size = call("abs", x)
-        return size if whole else call("pow", size, order)
+        magnitude = call("abs", x)
+        return magnitude if has_no_powers else call("pow", magnitude, order)
 
     def after(total: Value, _: Index) -> Value:
-        return total if whole else call("pow", total, 1 / order)
+        return total if has_no_powers else call("pow", total, 1 / order)
 
     kind = ReductionKind.MAX if order == float("inf") else _SUM
     return reduce(b, rows, (1,), kind, dtype=compute_dtype, before=before, after=after)
@@ -487,19 +500,19 @@ def embedding_dense_backward(
         row = upcast(indices.at(i[: indices.rank]), DType.I64)
         return call("ne", row, int(padding_idx))
 
-    used = condition if padding_idx >= 0 else None
+    is_used = condition if padding_idx >= 0 else None
     counts = None
     if scale_grad_by_freq:
-        places = Sources(indices.size, lambda i: (indices.at(i),), indices.at, used)
-        counts = count_sources(b, (rows,), places)
+        lookups = Sources(indices.size, lambda i: (indices.at(i),), indices.at, is_used)
+        counts = count_sources(b, (rows,), lookups)
 
     def value(i: Index) -> Value:
-        own = upcast(grad_output.at(i), grad_output.dtype)
+        gradient = upcast(grad_output.at(i), grad_output.dtype)
         if counts is None:
-            return own
+            return gradient
         count = b.indirect(indices, i[:-1], rows, lambda row: counts.at((row,)), wrap=False)
-        return _divided(own, count)
+        return _divided(gradient, count)
 
     zero = Tensor((rows, width), grad_output.dtype, lambda _: const(0, grad_output.dtype))
-    sources = Sources(grad_output.size, lambda i: (indices.at(i[:-1]), i[-1]), value, used)
+    sources = Sources(grad_output.size, lambda i: (indices.at(i[:-1]), i[-1]), value, is_used)
     return materialize(b, combine(b, zero, _SUM, sources))

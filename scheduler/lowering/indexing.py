@@ -34,10 +34,12 @@ def embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
 def gather(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     """out[i] = self[i with index[i] along dim]."""
     meta = b.meta()
-    at = normalize_dim(dim, self.rank)
+    axis = normalize_dim(dim, self.rank)
 
     def read(i: Index) -> Value:
-        return b.indirect(index, i, self.size[at], lambda x: self.at((*i[:at], x, *i[at + 1 :])))
+        return b.indirect(
+            index, i, self.size[axis], lambda x: self.at((*i[:axis], x, *i[axis + 1 :]))
+        )
 
     if self.rank == 0 or 0 in meta.size:
         return materialize(
@@ -51,22 +53,25 @@ def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -
         flat = reshape(b, self, (product(self.size),))
         return gather(b, flat, 0, reshape(b, indices, (product(indices.size),)))
     meta = b.meta()
-    at = normalize_dim(dim, self.rank)
-    wide = broadcast(indices, meta.size)
-    source = broadcast(self, (*meta.size[:at], self.size[at], *meta.size[at + 1 :]))
-    return gather(b, source, at, wide)
+    axis = normalize_dim(dim, self.rank)
+    broadcast_indices = broadcast(indices, meta.size)
+    source = broadcast(self, (*meta.size[:axis], self.size[axis], *meta.size[axis + 1 :]))
+    return gather(b, source, axis, broadcast_indices)
 
 
 def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     meta = b.meta()
-    at = normalize_dim(dim, self.rank)
+    axis = normalize_dim(dim, self.rank)
     if self.rank == 0:
         return self
-    positions = reshape(b, index, meta.size[at : at + 1])
+    positions = reshape(b, index, meta.size[axis : axis + 1])
 
     def read(i: Index) -> Value:
         return b.indirect(
-            positions, i[at : at + 1], self.size[at], lambda x: self.at((*i[:at], x, *i[at + 1 :]))
+            positions,
+            i[axis : axis + 1],
+            self.size[axis],
+            lambda x: self.at((*i[:axis], x, *i[axis + 1 :])),
         )
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
@@ -75,7 +80,7 @@ def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
 def index_op(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Tensor:
     """NumPy indexing by integer tensors, which broadcast. Their dimensions replace the first
     indexed one if the indexed dimensions are adjacent; otherwise they come first."""
-    given = [d for d, t in enumerate(indices) if t is not None]
+    indexed_dims = [d for d, t in enumerate(indices) if t is not None]
     tensors = [t for t in indices if t is not None]
     if any(t.dtype is DType.BOOL for t in tensors):
         raise Unsupported(
@@ -83,37 +88,41 @@ def index_op(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Te
         )
     meta = b.meta()
     width = max(t.rank for t in tensors)
-    neighbours = given == list(range(given[0], given[0] + len(given)))
-    first = given[0] if neighbours else 0
+    are_adjacent = indexed_dims == list(range(indexed_dims[0], indexed_dims[0] + len(indexed_dims)))
+    first = indexed_dims[0] if are_adjacent else 0
     shape = meta.size[first : first + width]
-    wide = [broadcast(t, shape) for t in tensors]
+    broadcast_indices = [broadcast(t, shape) for t in tensors]
 
     def read(i: Index) -> Value:
-        chosen = i[first : first + width]
-        rest = iter((*i[:first], *i[first + width :]))
-        place: list[Expr | None] = [None if d in given else next(rest) for d in range(self.rank)]
-        return _chained(b, self, given, wide, chosen, place)
+        tensor_index = i[first : first + width]
+        other_indices = iter((*i[:first], *i[first + width :]))
+        source_index: list[Expr | None] = [
+            None if d in indexed_dims else next(other_indices) for d in range(self.rank)
+        ]
+        return _read_at_indices(
+            b, self, indexed_dims, broadcast_indices, tensor_index, source_index
+        )
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
 
-def _chained(
+def _read_at_indices(
     b: Builder,
     self: Tensor,
     dims: list[int],
     positions: list[Tensor],
-    chosen: Index,
-    place: list[Expr | None],
+    tensor_index: Index,
+    source_index: list[Expr | None],
 ) -> Value:
     """Apply the index tensors one after the other; the innermost read has all positions."""
     if not dims:
-        return self.at(tuple(i for i in place if i is not None))
+        return self.at(tuple(i for i in source_index if i is not None))
 
     def step(x: Expr) -> Value:
-        filled = [x if d == dims[0] else i for d, i in enumerate(place)]
-        return _chained(b, self, dims[1:], positions[1:], chosen, filled)
+        filled_index = [x if d == dims[0] else i for d, i in enumerate(source_index)]
+        return _read_at_indices(b, self, dims[1:], positions[1:], tensor_index, filled_index)
 
-    return b.indirect(positions[0], chosen, self.size[dims[0]], step)
+    return b.indirect(positions[0], tensor_index, self.size[dims[0]], step)
 
 
 def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
@@ -122,7 +131,7 @@ def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
         raise Unsupported("one_hot is not supported if the number of classes depends on data")
 
     def read(i: Index) -> Value:
-        same = call("eq", upcast(self.at(i[:-1]), DType.I64), index_value(i[-1]))
-        return upcast(same, DType.I64)
+        is_class = call("eq", upcast(self.at(i[:-1]), DType.I64), index_value(i[-1]))
+        return upcast(is_class, DType.I64)
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))

@@ -15,7 +15,7 @@ from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import Axis
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
-_MAX_SHOWN = 40  # characters of a size in a message
+_MAX_SIZE_CHARS = 40  # characters of a size in a message
 
 
 @lru_cache(maxsize=4096)
@@ -31,10 +31,12 @@ def size_hint(expr: Expr, hints: Mapping[str, int]) -> int:
 
 def format_shape(size: Sequence[Expr]) -> str:
     """A shape formatted for messages."""
-    texts = (str(extent) for extent in size)
-    return (
-        f"[{', '.join(t if len(t) <= _MAX_SHOWN else t[: _MAX_SHOWN - 3] + '...' for t in texts)}]"
-    )
+    texts = [str(extent) for extent in size]
+    shortened = [
+        text if len(text) <= _MAX_SIZE_CHARS else f"{text[: _MAX_SIZE_CHARS - 3]}..."
+        for text in texts
+    ]
+    return f"[{', '.join(shortened)}]"
 
 
 def dense_strides(
@@ -49,12 +51,14 @@ def dense_strides(
     return strides if is_same_layout(size, stride, strides) else contiguous_strides(size)
 
 
-def is_same_layout(size: Sequence[Expr], one: Sequence[Expr], other: Sequence[Expr]) -> bool:
+def is_same_layout(
+    size: Sequence[Expr], left_strides: Sequence[Expr], right_strides: Sequence[Expr]
+) -> bool:
     """Whether two strides give the same layout; the stride of a dimension of one element is
     ignored."""
     return all(
-        is_equal(step, due)
-        for extent, step, due in zip(size, one, other, strict=True)
+        is_equal(left, right)
+        for extent, left, right in zip(size, left_strides, right_strides, strict=True)
         if extent != 1
     )
 
@@ -82,27 +86,29 @@ def merge_axes(
     of one step are removed (one is kept if there is no other).
     """
     exprs: dict[sympy.Symbol, Expr] = {a.var: _ZERO for a in axes if a.size == 1}
-    kept = [a for a in axes if a.size != 1]
-    forms = [affine(expr, {axis.var for axis in kept}) for expr in offsets]
+    long_axes = [a for a in axes if a.size != 1]
+    forms = [affine(expr, {axis.var for axis in long_axes}) for expr in offsets]
     groups: list[list[int]] = []
-    for j, axis in enumerate(kept):
-        runs_on = groups and all(
-            form is not None and form.can_merge(kept[j - 1].var, axis.var, axis.size)
+    for j, axis in enumerate(long_axes):
+        can_merge = groups and all(
+            form is not None and form.can_merge(long_axes[j - 1].var, axis.var, axis.size)
             for form in forms
         )
-        if runs_on:
+        if can_merge:
             groups[-1].append(j)
         else:
             groups.append([j])
     merged = []
     for number, group in enumerate(groups):
-        sizes = tuple(kept[j].size for j in group)
+        sizes = tuple(long_axes[j].size for j in group)
         var = variable(name, number)
         merged.append(Axis(var, product(sizes)))
         for position, j in enumerate(group):
             inner = product(sizes[position + 1 :])
-            part = FloorDiv(var, inner)
-            exprs[kept[j].var] = part if position == 0 else Mod(part, kept[j].size)
+            var_of_axis = FloorDiv(var, inner)
+            exprs[long_axes[j].var] = (
+                var_of_axis if position == 0 else Mod(var_of_axis, long_axes[j].size)
+            )
     if not merged:
         merged.append(Axis(variable(name, 0), _ONE))
     return tuple(merged), exprs
@@ -111,8 +117,8 @@ def merge_axes(
 def broadcast_size(sizes: Sequence[Sequence[Expr]]) -> tuple[Expr, ...]:
     """The broadcast of the shapes; of two extents other than 1, the first one's."""
     rank = max(map(len, sizes), default=0)
-    wide: list[Expr] = []
-    for place in range(-rank, 0):
-        extents = [size[place] for size in sizes if len(size) >= -place]
-        wide.append(next((extent for extent in extents if extent != 1), extents[0]))
-    return tuple(wide)
+    extents_of_result: list[Expr] = []
+    for dim in range(-rank, 0):
+        extents = [size[dim] for size in sizes if len(size) >= -dim]
+        extents_of_result.append(next((extent for extent in extents if extent != 1), extents[0]))
+    return tuple(extents_of_result)

@@ -30,7 +30,7 @@ def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     accumulate = reductions.accumulator_type(meta.dtype)
 
     def read(index: Index) -> Value:
-        return call("mul", *(upcast(each.at(index), accumulate) for each in (first, second)))
+        return call("mul", *(upcast(vector.at(index), accumulate) for vector in (first, second)))
 
     return reductions.sum_over(
         b,
@@ -46,17 +46,17 @@ def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Te
     """The cross product of three-element vectors along ``dim``, by default the first of size 3."""
     meta = b.meta()
     first_of_three = next((d for d, extent in enumerate(meta.size) if extent == 3), 0)
-    at = first_of_three if dim is None else normalize_dim(dim, len(meta.size))
+    axis = first_of_three if dim is None else normalize_dim(dim, len(meta.size))
     first, second = broadcast(self, meta.size), broadcast(other, meta.size)
 
     def element(tensor: Tensor, index: Index, step: int) -> Value:
-        place = Mod(index[at] + step, sympy.Integer(3))
-        return upcast(tensor.at((*index[:at], place, *index[at + 1 :])), meta.dtype)
+        component = Mod(index[axis] + step, sympy.Integer(3))
+        return upcast(tensor.at((*index[:axis], component, *index[axis + 1 :])), meta.dtype)
 
     def read(index: Index) -> Value:
-        one = element(first, index, 1) * element(second, index, 2)
-        other = element(first, index, 2) * element(second, index, 1)
-        return one - other
+        positive = element(first, index, 1) * element(second, index, 2)
+        negative = element(first, index, 2) * element(second, index, 1)
+        return positive - negative
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -68,8 +68,8 @@ def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa:
 
     def read(index: Index) -> Value:
         exponent = upcast(index_value(index[-1]), compute_dtype)
-        place = index[:-1] if x.rank else ()
-        power = call("pow", upcast(x.at(place), compute_dtype), exponent)
+        element_index = index[:-1] if x.rank else ()
+        power = call("pow", upcast(x.at(element_index), compute_dtype), exponent)
         if not compute_dtype.is_complex:
             return power
         return call("where", call("eq", exponent, 0), 1, power)
@@ -86,9 +86,9 @@ def multi_dot(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     result = (
         inner[0] if inner[0].rank > 1 else inner[0].view((_ONE, *inner[0].size), lambda i: i[1:])
     )
-    for each in inner[1:]:
-        size = (result.size[0], each.size[1])
-        result = matmul.product(b, "multi_dot", result, each, size, meta.dtype, None)
+    for matrix in inner[1:]:
+        size = (result.size[0], matrix.size[1])
+        result = matmul.product(b, "multi_dot", result, matrix, size, meta.dtype, None)
     if inner[0].rank == 1:
         row = result
         result = row.view(row.size[1:], lambda i: (sympy.Integer(0), *i))

@@ -77,14 +77,14 @@ def smooth_l1(x: Value, y: Value, beta: float = 1.0) -> Value:
     distance = absolute_error(x, y)
     if beta == 0:
         return distance
-    inside = squared(distance) * (0.5 / beta)
-    return call("where", distance < beta, inside, distance + -0.5 * beta)
+    parabola = squared(distance) * (0.5 / beta)
+    return call("where", distance < beta, parabola, distance + -0.5 * beta)
 
 
 def huber(x: Value, y: Value, delta: float = 1.0) -> Value:
     distance = absolute_error(x, y)
-    outside = (distance + -0.5 * delta) * delta
-    return call("where", distance <= delta, squared(distance) * 0.5, outside)
+    linear = (distance + -0.5 * delta) * delta
+    return call("where", distance <= delta, squared(distance) * 0.5, linear)
 
 
 def binary_cross_entropy(x: Value, y: Value, weight: Value | None = None) -> Value:
@@ -109,8 +109,8 @@ def kl_div(x: Value, y: Value, log_target: bool = False) -> Value:
     """y (log y - x), 0 where y is 0; with ``log_target`` exp(y) (y - x)."""
     if log_target:
         return call("exp", y) * (y - x)
-    entropy = call("where", call("eq", y, 0), 0, y * call("log", y))
-    return call("where", call("isnan", y), y, entropy) - y * x
+    negative_entropy = call("where", call("eq", y, 0), 0, y * call("log", y))
+    return call("where", call("isnan", y), y, negative_entropy) - y * x
 
 
 def poisson_nll(x: Value, y: Value, log_input: bool, full: bool, eps: float) -> Value:
@@ -123,8 +123,8 @@ def poisson_nll(x: Value, y: Value, log_input: bool, full: bool, eps: float) -> 
 
 def hinge_embedding(x: Value, y: Value, margin: float = 1.0) -> Value:
     """x where the target is 1, max(0, margin - x) where it is -1; both for other targets."""
-    away = call("maximum", margin - x, 0)
-    negative_part = call("where", call("ne", y, 1), away, 0)
+    hinge = call("maximum", margin - x, 0)
+    negative_part = call("where", call("ne", y, 1), hinge, 0)
     return negative_part + call("where", call("ne", y, -1), x, 0)
 
 
@@ -138,11 +138,11 @@ def margin_ranking(
 ) -> Tensor:
     """max(0, margin - y (x1 - x2)); integers are multiplied as integers and wrap around."""
 
-    own = promoted_type((input1, input2))
-    difference = lazy_elementwise((input1, input2), lambda x, y: x - y, own)
-    turned = lazy_elementwise((target,), lambda y: -y, target.dtype)
-    both = promoted_type((difference, turned))
-    product = lazy_elementwise((turned, difference), lambda x, y: x * y, both)
+    common_dtype = promoted_type((input1, input2))
+    difference = lazy_elementwise((input1, input2), lambda x, y: x - y, common_dtype)
+    negated_target = lazy_elementwise((target,), lambda y: -y, target.dtype)
+    product_dtype = promoted_type((difference, negated_target))
+    product = lazy_elementwise((negated_target, difference), lambda x, y: x * y, product_dtype)
     return elementwise_loss(b, (product,), lambda x: call("maximum", x + margin, 0), reduction)
 
 
@@ -165,18 +165,22 @@ def multi_margin(
         self = self.view((sympy.Integer(1),), lambda _: ())
     classes = self.size[-1]
     rows = self.size[:-1]
-    goal = target if self.rank == 2 else target.view((), lambda _: (_ZERO,) * target.rank)
+    target_class = target if self.rank == 2 else target.view((), lambda _: (_ZERO,) * target.rank)
 
     def read(index: Index, inner: Index) -> Value:
-        own = b.indirect(goal, index, classes, lambda t: self.at((*index, t)), wrap=False)
-        x, best = (upcast(value, compute_dtype) for value in (self.at((*index, *inner)), own))
-        difference = call("maximum", x - best + float(margin), 0)
+        target_score = b.indirect(
+            target_class, index, classes, lambda t: self.at((*index, t)), wrap=False
+        )
+        x, target_value = (
+            upcast(value, compute_dtype) for value in (self.at((*index, *inner)), target_score)
+        )
+        difference = call("maximum", x - target_value + float(margin), 0)
         difference = difference if p == 1 else squared(difference)
         if weight is not None:
-            factor = b.indirect(goal, index, classes, lambda t: weight.at((t,)), wrap=False)
+            factor = b.indirect(target_class, index, classes, lambda t: weight.at((t,)), wrap=False)
             difference = difference * upcast(factor, compute_dtype)
-        same = call("eq", index_value(inner[0]), upcast(goal.at(index), DType.I64))
-        return call("where", same, 0, difference)
+        is_target = call("eq", index_value(inner[0]), upcast(target_class.at(index), DType.I64))
+        return call("where", is_target, 0, difference)
 
     losses = b.reduction(
         rows,

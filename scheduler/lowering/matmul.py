@@ -50,12 +50,12 @@ def contract(
     left: Operand,
     right: Operand,
     size: tuple[Expr, ...],
-    place: Callable[[Index, Index, Index], Index],
+    result_index: Callable[[Index, Index, Index], Index],
     dtype: DType,
     epilogue: Epilogue | None = None,
     merge: bool = True,
 ) -> Tensor:
-    """out[place(batch, m, n)] = sum over k of left * right, then ``epilogue``.
+    """out[result_index(batch, m, n)] = sum over k of left * right, then ``epilogue``.
 
     ``size`` is the shape of the result. With ``merge``, neighbouring axes are merged where they are
     contiguous in every operand's memory and the result's, so that the usual problem has one axis of
@@ -75,22 +75,22 @@ def contract(
         a_value = trees.cast(a_value, b_value.dtype)
     else:
         b_value = trees.cast(b_value, a_value.dtype)
-    index = place(batch_i, m_i, n_i)
+    index = result_index(batch_i, m_i, n_i)
     accumulate = a_value.dtype.product_sum if a_value.dtype.is_integer else dtype.accumulator
     result: Value = Accumulator(accumulate)
     if epilogue is not None:
         result = epilogue(result, index)
-    merged, exprs = axes, dict[sympy.Symbol, Expr]()
+    merged_groups, exprs = axes, dict[sympy.Symbol, Expr]()
     if merge:
-        merged, exprs = _merge(b, axes, (a_value, b_value), index, buffer)
-    final = [axis for group in merged for axis in group]
+        merged_groups, exprs = _merge(b, axes, (a_value, b_value), index, buffer)
+    merged_axes = [axis for group in merged_groups for axis in group]
     a_value, b_value, result = (
-        b.finish(substitute(value, exprs), final) for value in (a_value, b_value, result)
+        b.finish(substitute(value, exprs), merged_axes) for value in (a_value, b_value, result)
     )
-    inside = b.sizes.over(final)
-    store_index = tuple(simplify(substitute_expr(i, exprs), inside) for i in index)
+    store_ranges = b.sizes.over(merged_axes)
+    store_index = tuple(simplify(substitute_expr(i, exprs), store_ranges) for i in index)
     store = Store(buffer.name, store_index, upcast(result, dtype), b.nodes)
-    batch_axes, m_axes, n_axes, k_axes = merged
+    batch_axes, m_axes, n_axes, k_axes = merged_groups
     # Depthwise convolutions use no matrix instructions.
     allows_tf32 = (
         b.graph.float32_matmul_precision is MatmulPrecision.HIGH
@@ -143,9 +143,9 @@ def _merge(
             exprs.update({axis.var: _ZERO for axis in group})
             merged.append(())
             continue
-        new, found = layout.merge_axes(group, offsets, name)
-        merged.append(new)
-        exprs.update(found)
+        merged_group, group_exprs = layout.merge_axes(group, offsets, name)
+        merged.append(merged_group)
+        exprs.update(group_exprs)
     return merged, exprs
 
 
@@ -161,18 +161,18 @@ def matmul(
     if not is_equal(x.size[-1], y.size[-2]):
         raise Unsupported(f"inner sizes {x.size[-1]} and {y.size[-2]} differ")
     # The result for a vector lacks the dimension that is added to the vector here.
-    rows = (_ONE,) if left.rank == 1 else ()
-    columns = (_ONE,) if right.rank == 1 else ()
-    kept = len(meta.size) - (not columns)
-    size = (*meta.size[:kept], *rows, *meta.size[kept:], *columns)
-    lacking = {*((len(size) - 2,) if rows else ()), *((len(size) - 1,) if columns else ())}
+    row_dim = (_ONE,) if left.rank == 1 else ()
+    column_dim = (_ONE,) if right.rank == 1 else ()
+    leading_rank = len(meta.size) - (not column_dim)
+    size = (*meta.size[:leading_rank], *row_dim, *meta.size[leading_rank:], *column_dim)
+    added_dims = {*((len(size) - 2,) if row_dim else ()), *((len(size) - 1,) if column_dim else ())}
 
     def after(acc: Value, index: Index) -> Value:
         assert epilogue is not None
-        return epilogue(acc, tuple(x for d, x in enumerate(index) if d not in lacking))
+        return epilogue(acc, tuple(x for d, x in enumerate(index) if d not in added_dims))
 
     result = product(b, problem, x, y, size, meta.dtype, after if epilogue else None)
-    return reshape(b, result, meta.size) if lacking else result
+    return reshape(b, result, meta.size) if added_dims else result
 
 
 def product(
@@ -185,26 +185,26 @@ def product(
     epilogue: Epilogue | None,
 ) -> Tensor:
     """x [..., M, K] @ y [..., K, N] into ``size`` [..., M, N]."""
-    whole = x.dtype is y.dtype is DType.I8
-    if not dtype.is_float and not whole:
+    is_int8 = x.dtype is y.dtype is DType.I8
+    if not dtype.is_float and not is_int8:
         return _sum_products(b, x, y, size, dtype, epilogue)
     if x.dtype not in _FORMATS or y.dtype is not x.dtype:
         # bfloat16 represents all values of the 8-bit floats.
         x, y = (_as_bf16(operand) if operand.dtype.is_float8 else operand for operand in (x, y))
-    lead = size[:-2]
+    leading = size[:-2]
     if all(extent == 1 for extent in y.size[:-2]):
         # One matrix for all: fold the leading dimensions into rows.
-        x = broadcast(x, (*lead, *x.size[-2:]))
+        x = broadcast(x, (*leading, *x.size[-2:]))
         zeros = (_ZERO,) * (y.rank - 2)
         left = Operand(size[:-1], lambda _, m, k: x.at((*m, *k)))
         right = Operand(size[-1:], lambda _, n, k: y.at((*zeros, *k, *n)))
         batch: tuple[Expr, ...] = ()
     else:
-        x = broadcast(x, (*lead, *x.size[-2:]))
-        y = broadcast(y, (*lead, *y.size[-2:]))
+        x = broadcast(x, (*leading, *x.size[-2:]))
+        y = broadcast(y, (*leading, *y.size[-2:]))
         left = Operand(size[-2:-1], lambda i, m, k: x.at((*i, *m, *k)))
         right = Operand(size[-1:], lambda i, n, k: y.at((*i, *k, *n)))
-        batch = lead
+        batch = leading
     return contract(
         b,
         problem=problem,
@@ -214,7 +214,7 @@ def product(
         left=left,
         right=right,
         size=size,
-        place=lambda i, m, n: (*i, *m, *n),
+        result_index=lambda i, m, n: (*i, *m, *n),
         dtype=dtype,
         epilogue=epilogue,
     )
@@ -263,12 +263,14 @@ def _bias_epilogue(
         return None
 
     def epilogue(accumulator: Value, index: Index) -> Value:
-        held = accumulator.dtype
-        result = trees.scale_value(accumulator, alpha, held)
-        if bias is None or trees.is_zero_factor(beta, held):
+        compute_dtype = accumulator.dtype
+        result = trees.scale_value(accumulator, alpha, compute_dtype)
+        if bias is None or trees.is_zero_factor(beta, compute_dtype):
             return result
-        wide = broadcast(bias, b.meta().size)
-        return result + trees.scale_value(upcast(wide.at(index), held), beta, held)
+        broadcast_bias = broadcast(bias, b.meta().size)
+        return result + trees.scale_value(
+            upcast(broadcast_bias.at(index), compute_dtype), beta, compute_dtype
+        )
 
     return epilogue
 

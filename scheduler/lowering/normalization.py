@@ -58,18 +58,20 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Any:
     """(x - mean) / sqrt(variance + eps) over the last dimensions, times weight, plus bias."""
-    lead = input.rank - len(normalized_shape)
-    dims = tuple(range(lead, input.rank))
+    leading_rank = input.rank - len(normalized_shape)
+    dims = tuple(range(leading_rank, input.rank))
     average, inverse = moments(b, input, dims, _inverse_deviation(reduced_count(input, dims), eps))
 
     def read(index: Index) -> Value:
-        normal = _normal(input, average, inverse, index, (*index[:lead], *(_ZERO for _ in dims)))
-        return scale_and_shift(normal, weight, bias, index[lead:])
+        normalized = _normalize_element(
+            input, average, inverse, index, (*index[:leading_rank], *(_ZERO for _ in dims))
+        )
+        return scale_and_shift(normalized, weight, bias, index[leading_rank:])
 
     return _with_statistics(b, b.pointwise(input.size, input.dtype, read), average, inverse)
 
 
-def _normal(
+def _normalize_element(
     input: Tensor, average: Tensor | None, inverse: Tensor, index: Index, row: Index
 ) -> Value:
     """An element minus its row's mean, times the row's inverse deviation."""
@@ -108,22 +110,24 @@ def rms_norm(
     float32 for narrower types (torch/_decomp/decompositions.py, ``_fused_rms_norm``; the
     documentation of torch.nn.RMSNorm states the input's own type).
     """
-    lead = input.rank - len(normalized_shape)
-    dims = tuple(range(lead, input.rank))
+    leading_rank = input.rank - len(normalized_shape)
+    dims = tuple(range(leading_rank, input.rank))
     accumulate = accumulator_type(input.dtype)
-    small = 2 * accumulate.eps if eps is None else eps
+    stabilizer = 2 * accumulate.eps if eps is None else eps
     inverse = sum_over(
         b,
         input,
         dims,
         dtype=accumulate,
         before=lambda x, _: x * x,
-        after=_inverse_deviation(reduced_count(input, dims), small),
+        after=_inverse_deviation(reduced_count(input, dims), stabilizer),
     )
 
     def read(index: Index) -> Value:
-        normal = _normal(input, None, inverse, index, (*index[:lead], *(_ZERO for _ in dims)))
-        return scale_and_shift(normal, weight, None, index[lead:])
+        normalized = _normalize_element(
+            input, None, inverse, index, (*index[:leading_rank], *(_ZERO for _ in dims))
+        )
+        return scale_and_shift(normalized, weight, None, index[leading_rank:])
 
     return _with_statistics(b, b.pointwise(input.size, b.meta().dtype, read), inverse)
 
@@ -140,15 +144,15 @@ def group_norm(
     channel."""
     channels = input.size[1]
     groups = sympy.Integer(int(num_groups))
-    each = simplify(FloorDiv(channels, groups))
-    split = reshape(b, input, (input.size[0], groups, each, *input.size[2:]))
+    group_channels = simplify(FloorDiv(channels, groups))
+    split = reshape(b, input, (input.size[0], groups, group_channels, *input.size[2:]))
     dims = tuple(range(2, split.rank))
     average, inverse = moments(b, split, dims, _inverse_deviation(reduced_count(split, dims), eps))
 
     def read(index: Index) -> Value:
-        row = (index[0], FloorDiv(index[1], each), *(_ZERO for _ in dims))
-        normal = _normal(input, average, inverse, index, row)
-        return scale_and_shift(normal, weight, bias, index[1:2])
+        row = (index[0], FloorDiv(index[1], group_channels), *(_ZERO for _ in dims))
+        normalized = _normalize_element(input, average, inverse, index, row)
+        return scale_and_shift(normalized, weight, bias, index[1:2])
 
     return _with_statistics(b, b.pointwise(input.size, input.dtype, read), average, inverse)
 
@@ -180,7 +184,7 @@ def batch_norm(
     **_: Any,
 ) -> Any:
     """The results of the op: the normalised input, the batch's mean and inverse deviation."""
-    result, average, inverse, _, _ = _normalized(
+    result, average, inverse, _, _ = _normalize_batch(
         b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
     )
     assert b.node is not None
@@ -200,7 +204,7 @@ def functional_batch_norm(
 ) -> tuple[Tensor, ...]:
     """Also returns the new running statistics, last. The reserve that torch keeps for the gradient,
     if the op has it, comes before them and is empty."""
-    result = _normalized(
+    result = _normalize_batch(
         b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
     )
     assert b.node is not None
@@ -221,7 +225,7 @@ def batch_norm_with_reserve(training: bool) -> Callable[..., tuple[Tensor, ...]]
         momentum: float,
         eps: float,
     ) -> tuple[Tensor, ...]:
-        result = _normalized(
+        result = _normalize_batch(
             b, input, weight, bias, running_mean, running_var, training, momentum, eps
         )
         return (*result[:3], _empty(b, 3))
@@ -234,7 +238,7 @@ def _empty(b: Builder, output: int) -> Tensor:
     return full(meta.size, 0, meta.dtype)
 
 
-def _normalized(
+def _normalize_batch(
     b: Builder,
     input: Tensor,
     weight: Tensor | None,
@@ -251,8 +255,8 @@ def _normalized(
     average: Tensor
     variance: Tensor
     if input.rank < 2:  # an empty input: torch accepts it
-        saved = (_empty(b, 1), _empty(b, 2)) if len(b.node.outputs) > 1 else (None, None)
-        return input, *saved, running_mean, running_var
+        saved_statistics = (_empty(b, 1), _empty(b, 2)) if len(b.node.outputs) > 1 else (None, None)
+        return input, *saved_statistics, running_mean, running_var
     if training:
         average, variance = _statistics(b, input)
     elif running_mean is None or running_var is None:
@@ -261,35 +265,37 @@ def _normalized(
         average, variance = running_mean, running_var
 
     def inverse(channel: Index) -> Value:
-        spread = upcast(variance.at(channel), accumulate) + eps
-        return call("rsqrt", spread)
+        stable_variance = upcast(variance.at(channel), accumulate) + eps
+        return call("rsqrt", stable_variance)
 
     def read(index: Index) -> Value:
         channel = index[1:2]
         mean = upcast(average.at(channel), accumulate)
         centred = upcast(input.at(index), accumulate) - mean
-        normal = centred * inverse(channel)
-        return scale_and_shift(normal, weight, bias, channel)
+        normalized = centred * inverse(channel)
+        return scale_and_shift(normalized, weight, bias, channel)
 
     result = materialize(b, Tensor(input.size, input.dtype, read))
     if len(b.node.outputs) == 1:
         return result, None, None, None, None
     if training or b.meta(1).size != (_ZERO,):
-        saved = _vector(b, 1, average.at), _vector(b, 2, inverse)
+        saved_statistics = _vector(b, 1, average.at), _vector(b, 2, inverse)
     else:  # the CPU saves no statistics in inference
-        saved = _empty(b, 1), _empty(b, 2)
+        saved_statistics = _empty(b, 1), _empty(b, 2)
     if not training or len(b.node.outputs) < 5 or running_mean is None or running_var is None:
-        return result, *saved, running_mean, running_var
+        return result, *saved_statistics, running_mean, running_var
     number = reduced_count(input, (0, *range(2, input.rank)))
 
     def unbiased(index: Index) -> Value:
         value = variance.at(index)
-        count, rest = (Cast(index_value(n), value.dtype) for n in (number, number - 1))
-        return value * (count / rest)
+        count, degrees_of_freedom = (
+            Cast(index_value(n), value.dtype) for n in (number, number - 1)
+        )
+        return value * (count / degrees_of_freedom)
 
     return (
         result,
-        *saved,
+        *saved_statistics,
         _running_average(b, running_mean, average.at, momentum),
         _running_average(b, running_var, unbiased, momentum),
     )
@@ -299,9 +305,14 @@ def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of each channel, [C]."""
     dims = (0, *range(2, input.rank))
     number = reduced_count(input, dims)
-    summed, accumulate = statistics_type(input.dtype), accumulator_type(input.dtype)
+    sum_dtype, accumulate = statistics_type(input.dtype), accumulator_type(input.dtype)
     average, variance = moments(
-        b, input, dims, lambda acc, _: divide_by_count(acc, number), dtype=accumulate, held=summed
+        b,
+        input,
+        dims,
+        lambda acc, _: divide_by_count(acc, number),
+        dtype=accumulate,
+        stored_dtype=sum_dtype,
     )
 
     def by_channel(tensor: Tensor) -> Tensor:
@@ -327,11 +338,11 @@ def _running_average(
     compute_dtype = running.dtype.compute_dtype
 
     def new(index: Index) -> Value:
-        own = trees.scale_value(upcast(read(index), compute_dtype), momentum, compute_dtype)
-        old = trees.scale_value(
+        batch_part = trees.scale_value(upcast(read(index), compute_dtype), momentum, compute_dtype)
+        running_part = trees.scale_value(
             upcast(running.at(index), compute_dtype), 1 - momentum, compute_dtype
         )
-        return own + old
+        return batch_part + running_part
 
     return b.pointwise(running.size, running.dtype, new)
 

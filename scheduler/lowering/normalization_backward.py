@@ -31,24 +31,28 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import reshape
 
 _ZERO = sympy.Integer(0)
-_Place = Callable[[Index], Index]
+_IndexMap = Callable[[Index], Index]
 _Read = Callable[[Index], Value]
 
 
 def _lazy_product(
-    size: tuple[Expr, ...], dtype: DType, *parts: tuple[Tensor | None, _Place]
+    size: tuple[Expr, ...], dtype: DType, *factors_with_maps: tuple[Tensor | None, _IndexMap]
 ) -> Tensor:
     """The product of tensors, each read at its mapped index, in the accumulator type."""
     accumulate = accumulator_type(dtype)
 
     def read(index: Index) -> Value:
-        factors = [upcast(t.at(place(index)), accumulate) for t, place in parts if t is not None]
+        factors = [
+            upcast(t.at(index_map(index)), accumulate)
+            for t, index_map in factors_with_maps
+            if t is not None
+        ]
         return reduce(mul, factors)
 
     return Tensor(size, accumulate, read)
 
 
-def _normal(input: Tensor, mean: Tensor | None, inverse: Tensor, row: _Place) -> Tensor:
+def _normalized(input: Tensor, mean: Tensor | None, inverse: Tensor, row: _IndexMap) -> Tensor:
     """x̂: the input minus its mean, times its inverse deviation."""
     accumulate = accumulator_type(input.dtype)
 
@@ -66,14 +70,14 @@ def _sum(
     x: Tensor,
     dims: tuple[int, ...],
     dtype: DType,
-    by: Tensor | None = None,
+    factor: Tensor | None = None,
     size: Any = None,
 ) -> Tensor:
-    """The sum over ``dims`` of ``x``, or of its products with ``by``."""
+    """The sum over ``dims`` of ``x``, or of its products with ``factor``."""
     accumulate = accumulator_type(x.dtype)
 
-    def before(value: Value, place: Index) -> Value:
-        return value if by is None else value * upcast(by.at(place), accumulate)
+    def before(value: Value, index: Index) -> Value:
+        return value if factor is None else value * upcast(factor.at(index), accumulate)
 
     if not dims:
         result = Tensor(
@@ -83,10 +87,10 @@ def _sum(
     return sum_over(b, x, dims, dtype=dtype, accumulate=accumulate, size=size, before=before)
 
 
-def _by_input(
+def _input_gradient(
     b: Builder,
     g: Tensor,
-    normal: Tensor,
+    normalized: Tensor,
     inverse: _Read,
     dims: tuple[int, ...],
     dtype: DType,
@@ -95,21 +99,21 @@ def _by_input(
 ) -> Tensor:
     accumulate = accumulator_type(dtype)
     number = reduced_count(g, dims)
-    along = _sum(b, g, dims, accumulate, normal)
-    total = _sum(b, g, dims, accumulate) if centred else None
+    projection = _sum(b, g, dims, accumulate, normalized)
+    gradient_sum = _sum(b, g, dims, accumulate) if centred else None
 
     def read(index: Index) -> Value:
         row = row_index(index, dims)
         value = g.at(index)
-        if total is not None:
-            value = value - divide_by_count(total.at(row), number)
-        turned = normal.at(index) * divide_by_count(along.at(row), number)
-        return (value - turned) * inverse(index)
+        if gradient_sum is not None:
+            value = value - divide_by_count(gradient_sum.at(row), number)
+        projected = normalized.at(index) * divide_by_count(projection.at(row), number)
+        return (value - projected) * inverse(index)
 
     return b.pointwise(g.size, dtype, read)
 
 
-def _same(index: Index) -> Index:
+def _identity_map(index: Index) -> Index:
     return index
 
 
@@ -125,22 +129,26 @@ def layer_norm_backward(
     bias: Tensor | None = None,
 ) -> tuple[Tensor | None, ...]:
     """Gradients of layer_norm (three results), or without a mean, of rms_norm (two)."""
-    lead = input.rank - len(normalized_shape)
-    dims, outer = tuple(range(lead, input.rank)), tuple(range(lead))
+    leading_rank = input.rank - len(normalized_shape)
+    dims, outer = tuple(range(leading_rank, input.rank)), tuple(range(leading_rank))
     accumulate = accumulator_type(input.dtype)
 
     def row(index: Index) -> Index:
-        return (*index[:lead], *(_ZERO,) * (rstd.rank - lead))
+        return (*index[:leading_rank], *(_ZERO,) * (rstd.rank - leading_rank))
 
-    normal = _normal(input, mean, rstd, row)
-    g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[lead:]))
+    normalized = _normalized(input, mean, rstd, row)
+    g = _lazy_product(
+        input.size, input.dtype, (grad_out, _identity_map), (weight, lambda i: i[leading_rank:])
+    )
     gradients: list[Tensor | None] = [None] * len(output_mask)
     if output_mask[0]:
         inverse = lambda i: upcast(rstd.at(row(i)), accumulate)  # noqa: E731
-        gradients[0] = _by_input(b, g, normal, inverse, dims, input.dtype, centred=mean is not None)
-    shape = input.size[lead:]
+        gradients[0] = _input_gradient(
+            b, g, normalized, inverse, dims, input.dtype, centred=mean is not None
+        )
+    shape = input.size[leading_rank:]
     if output_mask[1] and weight is not None:
-        gradients[1] = _sum(b, grad_out, outer, weight.dtype, normal, shape)
+        gradients[1] = _sum(b, grad_out, outer, weight.dtype, normalized, shape)
     if len(output_mask) > 2 and output_mask[2] and bias is not None:
         gradients[2] = _sum(b, grad_out, outer, bias.dtype, None, shape)
     return tuple(gradients)
@@ -164,34 +172,42 @@ def batch_norm_backward(
 ) -> tuple[Tensor | None, ...]:
     """Uses the saved statistics in training, otherwise the running ones. In
     ``batch_norm_backward``, ``save_var`` is the inverse deviation too."""
-    learns = bool(train) and bool(update)
+    uses_batch_statistics = bool(train) and bool(update)
     dims = (0, *range(2, input.rank))
     accumulate = accumulator_type(input.dtype)
-    mean = save_mean if learns else running_mean
-    saved = save_invstd or save_var
+    mean = save_mean if uses_batch_statistics else running_mean
+    saved_inverse = save_invstd or save_var
 
     def inverse_at(channel: Index) -> Value:
-        if learns:
-            assert saved is not None
-            return upcast(saved.at(channel), accumulate)
+        if uses_batch_statistics:
+            assert saved_inverse is not None
+            return upcast(saved_inverse.at(channel), accumulate)
         assert running_var is not None
-        spread = upcast(running_var.at(channel), accumulate) + eps
-        return call("rsqrt", spread)
+        stable_variance = upcast(running_var.at(channel), accumulate) + eps
+        return call("rsqrt", stable_variance)
 
-    if mean is None or (learns and saved is None) or (not learns and running_var is None):
+    if (
+        mean is None
+        or (uses_batch_statistics and saved_inverse is None)
+        or (not uses_batch_statistics and running_var is None)
+    ):
         raise Unsupported("a gradient of batch_norm without its statistics is not supported")
     inverse = Tensor(input.size[1:2], accumulate, inverse_at)
-    normal = _normal(input, mean, inverse, lambda i: i[1:2])
-    g = _lazy_product(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[1:2]))
+    normalized = _normalized(input, mean, inverse, lambda i: i[1:2])
+    g = _lazy_product(
+        input.size, input.dtype, (grad_out, _identity_map), (weight, lambda i: i[1:2])
+    )
     gradients: list[Tensor | None] = [None, None, None]
-    if output_mask[0] and learns:
-        gradients[0] = _by_input(b, g, normal, lambda i: inverse_at(i[1:2]), dims, input.dtype)
+    if output_mask[0] and uses_batch_statistics:
+        gradients[0] = _input_gradient(
+            b, g, normalized, lambda i: inverse_at(i[1:2]), dims, input.dtype
+        )
     elif output_mask[0]:
         gradients[0] = b.pointwise(input.size, input.dtype, lambda i: g.at(i) * inverse_at(i[1:2]))
-    for place, by in ((1, normal), (2, None)):
-        if output_mask[place]:
-            meta = b.meta(place)
-            gradients[place] = _sum(b, grad_out, dims, meta.dtype, by, meta.size)
+    for output_number, factor in ((1, normalized), (2, None)):
+        if output_mask[output_number]:
+            meta = b.meta(output_number)
+            gradients[output_number] = _sum(b, grad_out, dims, meta.dtype, factor, meta.size)
     return tuple(gradients)
 
 
@@ -208,21 +224,23 @@ def group_norm_backward(
 ) -> tuple[Tensor | None, ...]:
     accumulate = accumulator_type(input.dtype)
     groups = sympy.Integer(int(group))
-    each = simplify(FloorDiv(input.size[1], groups))
-    size = (input.size[0], groups, each, *input.size[2:])
+    group_channels = simplify(FloorDiv(input.size[1], groups))
+    size = (input.size[0], groups, group_channels, *input.size[2:])
     x, grad = reshape(b, input, size), reshape(b, grad_out, size)
-    factor = None if weight is None else reshape(b, weight, (groups, each))
-    normal = _normal(x, mean, rstd, lambda i: i[:2])
-    g = _lazy_product(size, input.dtype, (grad, _same), (factor, lambda i: i[1:3]))
+    factor = None if weight is None else reshape(b, weight, (groups, group_channels))
+    normalized = _normalized(x, mean, rstd, lambda i: i[:2])
+    g = _lazy_product(size, input.dtype, (grad, _identity_map), (factor, lambda i: i[1:3]))
     gradients: list[Tensor | None] = [None, None, None]
     if output_mask[0]:
         inverse = lambda i: upcast(rstd.at(i[:2]), accumulate)  # noqa: E731
         dims = tuple(range(2, len(size)))
-        gradients[0] = reshape(b, _by_input(b, g, normal, inverse, dims, input.dtype), input.size)
+        gradients[0] = reshape(
+            b, _input_gradient(b, g, normalized, inverse, dims, input.dtype), input.size
+        )
     outer = (0, *range(3, len(size)))
-    for place, by in ((1, normal), (2, None)):
-        if output_mask[place]:
-            meta = b.meta(place)
-            result = _sum(b, grad, outer, meta.dtype, by, (groups, each))
-            gradients[place] = reshape(b, result, meta.size)
+    for output_number, multiplier in ((1, normalized), (2, None)):
+        if output_mask[output_number]:
+            meta = b.meta(output_number)
+            result = _sum(b, grad, outer, meta.dtype, multiplier, (groups, group_channels))
+            gradients[output_number] = reshape(b, result, meta.size)
     return tuple(gradients)

@@ -21,9 +21,11 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Tensor
 
-_BLOCK = 256  # threads per block
-_PER_CALL = 4  # numbers by which a generator call advances the offset, however many it draws
-_CALLS = 2  # shift from an offset, which counts numbers, to generator calls
+_BLOCK_THREADS = 256  # threads per block
+_NUMBERS_PER_CALL = (
+    4  # numbers by which a generator call advances the offset, however many it draws
+)
+_CALL_SHIFT_BITS = 2  # shift from an offset, which counts numbers, to generator calls
 
 
 def philox_rand(
@@ -38,45 +40,49 @@ def philox_rand(
         )
     count = product(meta.size)
     # One thread per element, up to the number that torch's GPU runs at once.
-    needed = FloorDiv(count + (_BLOCK - 1), sympy.Integer(_BLOCK)) * _BLOCK
-    resident = index_value(symbol(BLOCKS) * _BLOCK)
-    threads = call("minimum", resident, call("maximum", index_value(needed), _BLOCK))
+    needed_threads = (
+        FloorDiv(count + (_BLOCK_THREADS - 1), sympy.Integer(_BLOCK_THREADS)) * _BLOCK_THREADS
+    )
+    resident_threads = index_value(symbol(BLOCKS) * _BLOCK_THREADS)
+    threads = call(
+        "minimum", resident_threads, call("maximum", index_value(needed_threads), _BLOCK_THREADS)
+    )
     first = call(
         "bitwise_and",
-        call("rshift", _number(offset), Const(_CALLS, DType.I64)),
+        call("rshift", _number(offset), Const(_CALL_SHIFT_BITS, DType.I64)),
         Const((1 << 62) - 1, DType.I64),  # an offset is unsigned
     )
-    each = 2 if meta.dtype is DType.F64 else 4  # numbers that a call draws
+    drawn_per_call = 2 if meta.dtype is DType.F64 else 4  # numbers that a call draws
 
     def words(index: Index) -> tuple[Value, Value, Value]:
         """Both halves of an element's counter, and which number of the call the element is."""
         strides = layout.contiguous_strides(meta.size)
-        place = index_value(sympy.Add(*(i * s for i, s in zip(index, strides, strict=True))))
-        turn = call("floordiv", place, threads)
-        counter = first + call("floordiv", turn, Const(each, DType.I64))
-        which = call("remainder", turn, Const(each, DType.I64))
-        return counter, call("remainder", place, threads), which
+        position = index_value(sympy.Add(*(i * s for i, s in zip(index, strides, strict=True))))
+        round_number = call("floordiv", position, threads)
+        counter = first + call("floordiv", round_number, Const(drawn_per_call, DType.I64))
+        word_number = call("remainder", round_number, Const(drawn_per_call, DType.I64))
+        return counter, call("remainder", position, threads), word_number
 
     def read(index: Index) -> Value:
-        counter, thread, which = words(index)
+        counter, thread, word_number = words(index)
 
         def word(number: Value) -> Value:
             return call("philox_word", counter, thread, _number(seed), number)
 
         if meta.dtype is DType.F64:  # 53 bits from two consecutive words
-            low = which * 2
+            low = word_number * 2
             high = call("lshift", word(low + 1), 21)
             bits: Value = Cast(call("bitwise_xor", word(low), high), DType.F64)
             return _below_one(bits * 2.0 ** (-53) + 2.0 ** (-54), DType.F64)
         # 32 bits as a number between 0 and 1, rounded to float32, then to the type
-        bits = round_exactly(Cast(word(which), DType.F32), DType.F32)
+        bits = round_exactly(Cast(word(word_number), DType.F32), DType.F32)
         scaled = bits * const(2.0 ** (-32), DType.F32) + const(2.0 ** (-33), DType.F32)
         return _below_one(scaled, meta.dtype)
 
     def consumed(_: Index) -> Value:
         """The numbers consumed. Every call counts as four numbers, whatever the type."""
-        rounds = call("floordiv", index_value(count - 1), threads * _PER_CALL)
-        return (rounds + 1) * _PER_CALL
+        rounds = call("floordiv", index_value(count - 1), threads * _NUMBERS_PER_CALL)
+        return (rounds + 1) * _NUMBERS_PER_CALL
 
     values = b.pointwise(meta.size, meta.dtype, read)
     return values, b.pointwise((), DType.I64, consumed)

@@ -47,10 +47,10 @@ def elementwise(
     meta = b.meta()
     dtype = compute or meta.dtype
     b.check_broadcast([a.size for a in args if isinstance(a, Tensor)] or [meta.size])
-    wide = [broadcast(a, meta.size) if isinstance(a, Tensor) else a for a in args]
+    operands = [broadcast(a, meta.size) if isinstance(a, Tensor) else a for a in args]
 
     def read(index: Index) -> Value:
-        return function(*(element(a, index, dtype) for a in wide))
+        return function(*(element(a, index, dtype) for a in operands))
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -102,10 +102,10 @@ def formula_rule(
     ``apply``, which makes the tensor.
     """
     names = [part.partition("=")[0] for part in parameters.split(", ") if part != "*"]
-    for_apply = {name: p for name, p in signature(apply).parameters.items() if name in names}
+    apply_parameters = {name: p for name, p in signature(apply).parameters.items() if name in names}
     formula_parameters = dict(
         zip(
-            (name for name in names if name not in for_apply),
+            (name for name in names if name not in apply_parameters),
             signature(formula).parameters.values(),
             strict=True,
         )
@@ -114,22 +114,27 @@ def formula_rule(
 
     def rule(b: Builder, **arguments: Any) -> Tensor:
         tensors = [name for name in elements if arguments[name] is not None]
-        fixed = {p.name: arguments[n] for n, p in formula_parameters.items() if n not in tensors}
+        fixed_arguments = {
+            p.name: arguments[n] for n, p in formula_parameters.items() if n not in tensors
+        }
 
         def function(*values: Value) -> Value:
-            parts = zip(tensors, values, strict=True)
-            return formula(**fixed, **{formula_parameters[n].name: value for n, value in parts})
+            element_values = zip(tensors, values, strict=True)
+            return formula(
+                **fixed_arguments,
+                **{formula_parameters[n].name: value for n, value in element_values},
+            )
 
-        rest = {name: arguments[name] for name in for_apply}
-        return apply(b, [arguments[name] for name in tensors], function, **rest)
+        apply_arguments = {name: arguments[name] for name in apply_parameters}
+        return apply(b, [arguments[name] for name in tensors], function, **apply_arguments)
 
     rule.__module__, rule.__qualname__ = formula.__module__, formula.__qualname__
-    typed = [
+    typed_parameters = [
         Parameter(name, Parameter.KEYWORD_ONLY, annotation=p.annotation.replace("Value", "Tensor"))
-        for name, p in (formula_parameters | for_apply).items()
+        for name, p in (formula_parameters | apply_parameters).items()
     ]
     builder = Parameter("b", Parameter.POSITIONAL_OR_KEYWORD)
-    rule.__signature__ = Signature([builder, *typed])  # type: ignore[attr-defined]
+    rule.__signature__ = Signature([builder, *typed_parameters])  # type: ignore[attr-defined]
     return rule
 
 
@@ -219,12 +224,12 @@ def mul(b: Builder, self: Argument, other: Argument) -> Tensor:
 
 
 def div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None = None) -> Tensor:
-    integer = not b.meta().dtype.is_float
+    is_integer = not b.meta().dtype.is_float
     if rounding_mode is None:
         return elementwise(b, (self, other), lambda x, y: x / y)
     if rounding_mode == "floor":
         return elementwise(b, (self, other), lambda x, y: call("floordiv", x, y))
-    if integer:
+    if is_integer:
         return elementwise(b, (self, other), lambda x, y: call("truncdiv", x, y))
 
     def truncated(x: Value, y: Value) -> Value:
@@ -234,10 +239,10 @@ def div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None =
     return elementwise(b, (self, other), truncated)
 
 
-def compare(op: str) -> Callable[..., Tensor]:
+def comparison_rule(op: str) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
-        held = promoted_type((self, other))
-        return elementwise(b, (self, other), lambda x, y: call(op, x, y), held)
+        common_dtype = promoted_type((self, other))
+        return elementwise(b, (self, other), lambda x, y: call(op, x, y), common_dtype)
 
     return rule
 
@@ -278,12 +283,14 @@ def where(
     meta = b.meta()
     tensors = [x for x in (condition, self, other) if isinstance(x, Tensor)]
     b.check_broadcast([x.size for x in tensors])
-    test = broadcast(condition, meta.size)
-    parts = [broadcast(x, meta.size) if isinstance(x, Tensor) else x for x in (self, other)]
+    broadcast_condition = broadcast(condition, meta.size)
+    branches = [broadcast(x, meta.size) if isinstance(x, Tensor) else x for x in (self, other)]
 
     def read(index: Index) -> Value:
-        yes, no = (element(part, index, meta.dtype) for part in parts)
-        return call("where", upcast(test.at(index), DType.BOOL), yes, no)
+        selected, other_value = (element(part, index, meta.dtype) for part in branches)
+        return call(
+            "where", upcast(broadcast_condition.at(index), DType.BOOL), selected, other_value
+        )
 
     return materialize(b, Tensor(meta.size, meta.dtype, read))
 
@@ -309,7 +316,7 @@ def frac(b: Builder, self: Tensor) -> Tensor:
 
 
 def pow_op(b: Builder, self: Argument, exponent: Argument) -> Tensor:
-    known: dict[complex, Callable[[Value], Value]] = {
+    special_cases: dict[complex, Callable[[Value], Value]] = {
         0.5: lambda x: call("sqrt", x),
         1: lambda x: x,
         2: lambda x: integer_power(x, 2),
@@ -317,15 +324,15 @@ def pow_op(b: Builder, self: Argument, exponent: Argument) -> Tensor:
         4: lambda x: integer_power(integer_power(x, 2), 2),
     }
     if b.meta().dtype.is_inexact:
-        known[-1] = lambda x: call("reciprocal", x)
-        known[-0.5] = lambda x: call("rsqrt", x)
-        known[-2] = lambda x: call("reciprocal", integer_power(x, 2))
+        special_cases[-1] = lambda x: call("reciprocal", x)
+        special_cases[-0.5] = lambda x: call("rsqrt", x)
+        special_cases[-2] = lambda x: call("reciprocal", integer_power(x, 2))
     if (
         isinstance(exponent, int | float | complex)
         and isinstance(self, Tensor)
-        and exponent in known
+        and exponent in special_cases
     ):
-        return elementwise(b, (self,), known[exponent])
+        return elementwise(b, (self,), special_cases[exponent])
     return elementwise(b, (self, exponent), lambda x, y: call("pow", x, y))
 
 
@@ -350,7 +357,7 @@ def clamp_max(b: Builder, self: Tensor, max: Argument) -> Tensor:
     return clamp(b, self, None, max)
 
 
-def fused_multiply(sign: str) -> Callable[..., Tensor]:
+def fused_multiply(op: str) -> Callable[..., Tensor]:
     """addcmul, addcdiv: ``self + value * tensor1 op tensor2``."""
 
     def rule(
@@ -359,7 +366,7 @@ def fused_multiply(sign: str) -> Callable[..., Tensor]:
         return elementwise(
             b,
             (self, tensor1, tensor2),
-            lambda x, y, z: x + trees.scale_value(call(sign, y, z), value, x.dtype),
+            lambda x, y, z: x + trees.scale_value(call(op, y, z), value, x.dtype),
         )
 
     return rule
@@ -368,12 +375,12 @@ def fused_multiply(sign: str) -> Callable[..., Tensor]:
 def lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
     """Interpolate from the nearer end, as torch does: a weight of 1 gives ``end`` exactly."""
 
-    def between(x: Value, y: Value, w: Value) -> Value:
-        way, size = y - x, call("abs", w)
-        rest = 1 - w
-        return call("where", size < 0.5, x + w * way, y - way * rest)
+    def interpolate(x: Value, y: Value, w: Value) -> Value:
+        difference, weight_size = y - x, call("abs", w)
+        complement = 1 - w
+        return call("where", weight_size < 0.5, x + w * difference, y - difference * complement)
 
-    return elementwise(b, (self, end, weight), between)
+    return elementwise(b, (self, end, weight), interpolate)
 
 
 def to(b: Builder, self: Tensor, **_: Any) -> Tensor:
@@ -411,16 +418,16 @@ def nan_to_num(
 ) -> Tensor:
     if not self.dtype.is_float:
         return self
-    top = self.dtype.largest
+    largest = self.dtype.largest
 
     def function(x: Value) -> Value:
         def number(value: Any, default: float) -> Const:
             return const(default if value is None else value, x.dtype)
 
-        inf = const(math.inf, x.dtype)
+        infinity = const(math.inf, x.dtype)
         x = call("where", call("isnan", x), number(nan, 0.0), x)
-        x = call("where", call("eq", x, inf), number(posinf, top), x)
-        return call("where", call("eq", x, -math.inf), number(neginf, -top), x)
+        x = call("where", call("eq", x, infinity), number(posinf, largest), x)
+        return call("where", call("eq", x, -math.inf), number(neginf, -largest), x)
 
     return elementwise(b, (self,), function)
 
@@ -437,9 +444,9 @@ def triangle(keep: str) -> Callable[..., Tensor]:
 
         def read(index: Index) -> Value:
             distance = index_value(index[-1] - index[-2])
-            inside = call(keep, distance, limit)
+            is_inside = call(keep, distance, limit)
             value = self.at(index)
-            return trees.masked_value(inside, value, const(0, value.dtype))
+            return trees.masked_value(is_inside, value, const(0, value.dtype))
 
         return materialize(b, Tensor(self.size, self.dtype, read))
 
@@ -456,9 +463,11 @@ def fill_diagonal(
         first = index[0]
         if wrap and len(index) == 2:
             first = Mod(first, self.size[1] + 1)
-        on = (trees.equal(first, other) for other in index[1:])
+        on_diagonal = (trees.equal(first, other) for other in index[1:])
         value = self.at(index)
-        return trees.masked_value(trees.all_of(*on), element(fill_value, (), self.dtype), value)
+        return trees.masked_value(
+            trees.all_of(*on_diagonal), element(fill_value, (), self.dtype), value
+        )
 
     return materialize(b, Tensor(self.size, self.dtype, read))
 

@@ -44,17 +44,17 @@ def _pool(
 ) -> Tensor:
     """``kind`` over the window of each position; positions outside the input count as ``fill``."""
     meta = b.meta(output)
-    lead = tensor.rank - len(view.kernel)
+    leading_rank = tensor.rank - len(view.kernel)
     accumulate = accumulator_type(tensor.dtype) if tensor.dtype.is_float else tensor.dtype
-    least = fill
+    fill_value = fill
     if fill and not accumulate.is_float:
         has_sign = not accumulate.is_unsigned and accumulate is not DType.BOOL
-        least = -(1 << (8 * accumulate.itemsize - 1)) if has_sign else 0
+        fill_value = -(1 << (8 * accumulate.itemsize - 1)) if has_sign else 0
 
     def read(index: Index, tap: Index) -> Value:
-        place = view.place(index[lead:], tap)
-        value = upcast(tensor.at((*index[:lead], *place)), accumulate)
-        return trees.masked_value(view.inside(place), value, const(least, accumulate))
+        input_index = view.input_index(index[leading_rank:], tap)
+        value = upcast(tensor.at((*index[:leading_rank], *input_index)), accumulate)
+        return trees.masked_value(view.inside(input_index), value, const(fill_value, accumulate))
 
     return b.reduction(
         meta.size, view.kernel, kind, read, dtype=meta.dtype, accumulate=accumulate, after=after
@@ -77,11 +77,11 @@ def max_pool(rank: int) -> Callable[..., Any]:
         assert b.node is not None
         if len(b.node.outputs) == 1:
             return values
-        lead = self.rank - rank
+        leading_rank = self.rank - rank
 
         def after(acc: Value, index: Index) -> Value:
             """The flat position of the maximum in the input's plane."""
-            start = view.place(index[lead:], (_ZERO,) * rank)
+            start = view.input_index(index[leading_rank:], (_ZERO,) * rank)
             return _plane_position(acc, start, view.kernel, view.dilation, view.input)
 
         return values, _pool(b, self, view, ReductionKind.ARGMAX, -math.inf, output=1, after=after)
@@ -90,23 +90,23 @@ def max_pool(rank: int) -> Callable[..., Any]:
 
 
 def _plane_position(
-    found: Value,
+    window_position: Value,
     start: Index,
     kernel: tuple[Expr, ...],
     dilation: tuple[int, ...],
     size: tuple[Expr, ...],
 ) -> Value:
-    """The flat position in a plane of ``size`` of element ``found`` of a window at ``start``."""
+    """The flat position in a plane of ``size`` of an element of the window at ``start``."""
     result: Value = index_value(0)
     for d, stride in enumerate(layout.contiguous_strides(size)):
-        tap = call("floordiv", found, index_value(layout.contiguous_strides(kernel)[d]))
+        tap = call("floordiv", window_position, index_value(layout.contiguous_strides(kernel)[d]))
         tap = call("remainder", tap, index_value(kernel[d]))
-        moved = tap * index_value(dilation[d])
-        at = moved + index_value(start[d])
+        dilated = tap * index_value(dilation[d])
+        position = dilated + index_value(start[d])
         if not is_nonnegative(start[d]):  # only -inf: the first outside the padding
-            first = index_value(Mod(start[d], sympy.Integer(dilation[d])))
-            at = call("maximum", at, first)
-        result = result + at * index_value(stride)
+            first_valid = index_value(Mod(start[d], sympy.Integer(dilation[d])))
+            position = call("maximum", position, first_valid)
+        result = result + position * index_value(stride)
     return result
 
 
@@ -123,12 +123,12 @@ def avg_pool(rank: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         kernel = expand_to_rank(kernel_size, rank)
         view = make_window(self.size, b.meta().size, kernel, stride or kernel, padding)
-        lead = self.rank - rank
+        leading_rank = self.rank - rank
 
         def after(acc: Value, index: Index) -> Value:
             if divisor_override:
                 return _average(acc, sympy.Integer(divisor_override))
-            return _average(acc, averaged_count(view, index[lead:], count_include_pad))
+            return _average(acc, averaged_count(view, index[leading_rank:], count_include_pad))
 
         return _pool(b, self, view, ReductionKind.SUM, 0.0, after=after)
 
@@ -145,7 +145,7 @@ def _average(total: Value, number: Expr) -> Value:
 def averaged_count(view: Window, position: Index, with_padding: bool) -> Expr:
     """The number of elements in an average: those of the window within the (padded) input."""
     total: Expr = _ONE
-    for d, start in enumerate(view.place(position, (_ZERO,) * len(position))):
+    for d, start in enumerate(view.input_index(position, (_ZERO,) * len(position))):
         pad = view.padding[d] if with_padding else 0
         if view.within(d, pad):
             total = total * view.kernel[d]
@@ -155,7 +155,7 @@ def averaged_count(view: Window, position: Index, with_padding: bool) -> Expr:
     return total
 
 
-def _adaptive(
+def _adaptive_pool(
     b: Builder,
     tensor: Tensor,
     rank: int,
@@ -165,15 +165,15 @@ def _adaptive(
     output: int = 0,
 ) -> Tensor:
     meta = b.meta(output)
-    lead = tensor.rank - rank
-    windows = AdaptiveWindows(tensor.size[lead:], meta.size[lead:])
+    leading_rank = tensor.rank - rank
+    windows = AdaptiveWindows(tensor.size[leading_rank:], meta.size[leading_rank:])
     accumulate = accumulator_type(tensor.dtype)
 
     def read(index: Index, tap: Index) -> Value:
-        place = windows.place(index[lead:], tap)
-        value = upcast(tensor.at((*index[:lead], *place)), accumulate)
+        input_index = windows.input_index(index[leading_rank:], tap)
+        value = upcast(tensor.at((*index[:leading_rank], *input_index)), accumulate)
         return trees.masked_value(
-            windows.inside(index[lead:], place), value, const(fill, accumulate)
+            windows.inside(index[leading_rank:], input_index), value, const(fill, accumulate)
         )
 
     return b.reduction(
@@ -183,13 +183,13 @@ def _adaptive(
         read,
         dtype=meta.dtype,
         accumulate=accumulate,
-        after=lambda acc, index: after(windows, acc, index[lead:]),
+        after=lambda acc, index: after(windows, acc, index[leading_rank:]),
     )
 
 
 def adaptive_avg(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, output_size: Any) -> Tensor:
-        return _adaptive(
+        return _adaptive_pool(
             b,
             self,
             rank,
@@ -209,8 +209,8 @@ def adaptive_max(rank: int) -> Callable[..., tuple[Tensor, Tensor]]:
     def rule(b: Builder, self: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
         if not self.dtype.is_float:
             raise Unsupported("adaptive pooling of integers is not supported")
-        values = _adaptive(b, self, rank, ReductionKind.MAX, -math.inf, lambda _, acc, __: acc)
-        return values, _adaptive(b, self, rank, ReductionKind.ARGMAX, -math.inf, position, 1)
+        values = _adaptive_pool(b, self, rank, ReductionKind.MAX, -math.inf, lambda _, acc, __: acc)
+        return values, _adaptive_pool(b, self, rank, ReductionKind.ARGMAX, -math.inf, position, 1)
 
     return rule
 
@@ -223,19 +223,20 @@ def _sum_over_windows(
     b: Builder,
     self: Tensor,
     taps: tuple[Expr, ...],
-    touched: Callable[[Index, Index], tuple[Index, Value]],
+    touching_window: Callable[[Index, Index], tuple[Index, Value]],
     gradient: Callable[[Index, Index, Index], Value],
 ) -> Tensor:
-    """The sum over the windows that touch each position. ``touched`` returns a window and whether
-    it touches; ``gradient`` its contribution: (leading index, window, position)."""
-    lead = self.rank - len(taps)
+    """The sum over the windows that touch each position. ``touching_window`` returns a
+    window and whether it touches; ``gradient`` its contribution: (leading index, window,
+    position)."""
+    leading_rank = self.rank - len(taps)
     accumulate = accumulator_type(self.dtype)
 
     def read(index: Index, tap: Index) -> Value:
-        position = index[lead:]
-        windows, meets = touched(position, tap)
+        position = index[leading_rank:]
+        windows, touches = touching_window(position, tap)
         return trees.masked_value(
-            meets, gradient(index[:lead], windows, position), const(0, accumulate)
+            touches, gradient(index[:leading_rank], windows, position), const(0, accumulate)
         )
 
     return b.reduction(
@@ -244,29 +245,29 @@ def _sum_over_windows(
 
 
 def _argmax_gradient(
-    grad_output: Tensor, indices: Tensor, size: tuple[Expr, ...], held: DType
+    grad_output: Tensor, indices: Tensor, size: tuple[Expr, ...], dtype: DType
 ) -> Callable[[Index, Index, Index], Value]:
     """A window's gradient if the given position is its maximum."""
 
     def gradient(leading: Index, windows: Index, position: Index) -> Value:
-        place = (*leading, *windows)
+        output_index = (*leading, *windows)
         flat = sympy.Add(
             *(p * s for p, s in zip(position, layout.contiguous_strides(size), strict=True))
         )
-        same = call("eq", upcast(indices.at(place), DType.I64), index_value(flat))
-        return call("where", same, upcast(grad_output.at(place), held), 0)
+        is_maximum = call("eq", upcast(indices.at(output_index), DType.I64), index_value(flat))
+        return call("where", is_maximum, upcast(grad_output.at(output_index), dtype), 0)
 
     return gradient
 
 
-def _touching_window(seen: InverseWindow) -> Callable[[Index, Index], tuple[Index, Value]]:
+def _touching_window(inverse: InverseWindow) -> Callable[[Index, Index], tuple[Index, Value]]:
     """The window that touches a position, and whether it does."""
 
-    def touched(position: Index, tap: Index) -> tuple[Index, Value]:
-        windows, _, meets = seen.at(position, tap)
-        return windows, meets
+    def touching_window(position: Index, tap: Index) -> tuple[Index, Value]:
+        windows, _, touches = inverse.at(position, tap)
+        return windows, touches
 
-    return touched
+    return touching_window
 
 
 def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
@@ -284,7 +285,7 @@ def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
         kernel = expand_to_rank(kernel_size, rank)
         view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding)
         accumulate = accumulator_type(self.dtype)
-        seen = inverse_window(view)
+        inverse = inverse_window(view)
 
         def gradient(leading: Index, windows: Index, _: Index) -> Value:
             value = upcast(grad_output.at((*leading, *windows)), accumulate)
@@ -292,7 +293,7 @@ def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
                 return divide_by_count(value, sympy.Integer(divisor_override))
             return divide_by_count(value, averaged_count(view, windows, count_include_pad))
 
-        return _sum_over_windows(b, self, seen.taps, _touching_window(seen), gradient)
+        return _sum_over_windows(b, self, inverse.taps, _touching_window(inverse), gradient)
 
     return rule
 
@@ -311,10 +312,10 @@ def max_pool_backward(rank: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         kernel = expand_to_rank(kernel_size, rank)
         view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding, dilation)
-        seen, accumulate = inverse_window(view), accumulator_type(self.dtype)
+        inverse, accumulate = inverse_window(view), accumulator_type(self.dtype)
 
         gradient = _argmax_gradient(grad_output, indices, view.input, accumulate)
-        return _sum_over_windows(b, self, seen.taps, _touching_window(seen), gradient)
+        return _sum_over_windows(b, self, inverse.taps, _touching_window(inverse), gradient)
 
     return rule
 
@@ -323,36 +324,36 @@ def _adaptive_windows(
     self: Tensor, grad_output: Tensor, rank: int
 ) -> tuple[AdaptiveWindows, AdaptiveWindows, Callable[[Index, Index], tuple[Index, Value]]]:
     """The pooling's windows, their inverse, and the function for those that touch a position."""
-    lead = self.rank - rank
-    windows = AdaptiveWindows(self.size[lead:], grad_output.size[lead:])
-    turned = windows.inverse
+    leading_rank = self.rank - rank
+    windows = AdaptiveWindows(self.size[leading_rank:], grad_output.size[leading_rank:])
+    inverse = windows.inverse
 
-    def touched(position: Index, tap: Index) -> tuple[Index, Value]:
-        place = turned.place(position, tap)
-        return place, turned.inside(position, place)
+    def touching_window(position: Index, tap: Index) -> tuple[Index, Value]:
+        window = inverse.input_index(position, tap)
+        return window, inverse.inside(position, window)
 
-    return windows, turned, touched
+    return windows, inverse, touching_window
 
 
 def adaptive_avg_backward(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
-        windows, turned, touched = _adaptive_windows(self, grad_output, rank)
+        windows, inverse, touching_window = _adaptive_windows(self, grad_output, rank)
         accumulate = accumulator_type(self.dtype)
 
-        def gradient(leading: Index, place: Index, _: Index) -> Value:
-            value = upcast(grad_output.at((*leading, *place)), accumulate)
-            return divide_by_count(value, windows.count(place))
+        def gradient(leading: Index, window: Index, _: Index) -> Value:
+            value = upcast(grad_output.at((*leading, *window)), accumulate)
+            return divide_by_count(value, windows.count(window))
 
-        return _sum_over_windows(b, self, turned.taps, touched, gradient)
+        return _sum_over_windows(b, self, inverse.taps, touching_window, gradient)
 
     return rule
 
 
 def adaptive_max_backward(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
-        windows, turned, touched = _adaptive_windows(self, grad_output, rank)
+        windows, inverse, touching_window = _adaptive_windows(self, grad_output, rank)
         accumulate = accumulator_type(self.dtype)
         gradient = _argmax_gradient(grad_output, indices, windows.input, accumulate)
-        return _sum_over_windows(b, self, turned.taps, touched, gradient)
+        return _sum_over_windows(b, self, inverse.taps, touching_window, gradient)
 
     return rule

@@ -54,20 +54,20 @@ def scaled_mm(
     columns = _scale(scale_b, (_ONE, mat2.size[1]))
 
     def epilogue(accumulator: Value, index: Index) -> Value:
-        held = accumulator.dtype
+        compute_dtype = accumulator.dtype
         result = accumulator
         for factor in (rows.at((index[0], _ZERO)), columns.at((_ZERO, index[1]))):
-            result = result * upcast(factor, held)
+            result = result * upcast(factor, compute_dtype)
         if bias is not None:
-            added = broadcast(bias, b.meta().size).at(index)
-            result = result + upcast(added, held)
+            bias_element = broadcast(bias, b.meta().size).at(index)
+            result = result + upcast(bias_element, compute_dtype)
         return trees.cast(result, dtype) if dtype.is_float8 else result
 
     return matmul(b, "scaled_mm", self, mat2, epilogue)
 
 
 # torch's ScalingType: one scale for all, or one for each row or column.
-_WHOLE = ((0,), (1,))
+_SUPPORTED_RECIPES = ((0,), (1,))
 
 
 def scaled_mm_v2(
@@ -85,19 +85,23 @@ def scaled_mm_v2(
     **_: Any,
 ) -> Tensor:
     """``scaled_mm`` with lists of scales of named kinds; scales of blocks are unsupported."""
-    plain = not any((*swizzle_a, *swizzle_b)) and not contraction_dim
-    if not plain or tuple(recipe_a) not in _WHOLE or tuple(recipe_b) not in _WHOLE:
+    is_plain = not any((*swizzle_a, *swizzle_b)) and not contraction_dim
+    if (
+        not is_plain
+        or tuple(recipe_a) not in _SUPPORTED_RECIPES
+        or tuple(recipe_b) not in _SUPPORTED_RECIPES
+    ):
         raise Unsupported("a block-scaled matrix product is not supported")
     return scaled_mm(b, self, mat2, scale_a[0], scale_b[0], bias)
 
 
-def _scale(scale: Tensor, by_line: tuple[Expr, ...]) -> Tensor:
-    """A scale broadcast over rows or columns; ``by_line`` is the shape of a scale with one for
-    each."""
+def _scale(scale: Tensor, per_line_size: tuple[Expr, ...]) -> Tensor:
+    """A scale broadcast over rows or columns; ``per_line_size`` is the shape of a scale with one
+    number for each."""
     if all(extent == 1 for extent in scale.size):
         first = (_ZERO,) * scale.rank
-        return scale.view(by_line, lambda _: first)
-    fits = scale.rank == 2 and all(map(is_equal, scale.size, by_line))
+        return scale.view(per_line_size, lambda _: first)
+    fits = scale.rank == 2 and all(map(is_equal, scale.size, per_line_size))
     if not fits:
         raise Unsupported("block scales are not supported")
     return scale
@@ -120,7 +124,7 @@ class Blocks:
         pairs = zip(self.size, self.extent, strict=True)
         return tuple(simplify(FloorDiv(size, extent)) for size, extent in pairs)
 
-    def place(self, index: Index) -> Index:
+    def block_index(self, index: Index) -> Index:
         """The block of an element."""
         return tuple(
             _ZERO if extent == size else FloorDiv(i, extent) if extent != 1 else i
@@ -139,16 +143,18 @@ def make_blocks(size: tuple[Expr, ...], block_size: tuple[int, ...]) -> Blocks:
             f"blocks of {len(block_size)} dimensions do not fit a tensor of {len(size)} dimensions"
         )
     extent = tuple(
-        whole if given == -1 else as_expr(given)
-        for given, whole in zip(block_size, size, strict=True)
+        dim_size if block_extent == -1 else as_expr(block_extent)
+        for block_extent, dim_size in zip(block_size, size, strict=True)
     )
-    for whole, part in zip(size, extent, strict=True):
-        if part != whole and (part == 0 or not is_equal(Mod(whole, part), _ZERO)):
-            raise Unsupported(f"blocks of {part} do not divide a dimension of {whole}")
+    for dim_size, block in zip(size, extent, strict=True):
+        if block != dim_size and (block == 0 or not is_equal(Mod(dim_size, block), _ZERO)):
+            raise Unsupported(f"blocks of {block} do not divide a dimension of {dim_size}")
     return Blocks(size, extent)
 
 
-def _reader(b: Builder, parameter: Parameter, blocks: Blocks) -> Callable[[Index], Value] | None:
+def _parameter_reader(
+    b: Builder, parameter: Parameter, blocks: Blocks
+) -> Callable[[Index], Value] | None:
     """Read the parameter of the element at an index, in f32; None if there is no parameter."""
     if parameter is None:
         return None
@@ -159,10 +165,10 @@ def _reader(b: Builder, parameter: Parameter, blocks: Blocks) -> Callable[[Index
         first = parameter.at((_ZERO,) * parameter.rank)
         return lambda _: upcast(first, DType.F32)
     grid = reshape(b, parameter, blocks.counts)
-    return lambda index: upcast(grid.at(blocks.place(index)), DType.F32)
+    return lambda index: upcast(grid.at(blocks.block_index(index)), DType.F32)
 
 
-def _quantized(
+def _quantize(
     b: Builder,
     input: Tensor,
     blocks: Blocks,
@@ -173,42 +179,47 @@ def _quantized(
     """clamp(round(x * (1 / scale)) + zero point) in the type of the node's result."""
     dtype = b.meta().dtype
     lowest, highest = (const(limit, DType.F32) for limit in _limits(dtype, limits))
-    scales, zeros = _reader(b, scale, blocks), _reader(b, zero_point, blocks)
+    scales, zeros = _parameter_reader(b, scale, blocks), _parameter_reader(b, zero_point, blocks)
     if scales is None:
         raise Unsupported("affine quantization without a scale is not supported")
 
     def at(index: Index) -> Value:
         value = upcast(input.at(index), DType.F32)
         steps = value * call("reciprocal", scales(index))
-        whole = call("round", steps)
+        quantized = call("round", steps)
         if zeros is not None:
-            whole = whole + zeros(index)
-        whole = call("minimum", call("maximum", whole, lowest), highest)
-        return trees.cast(whole, dtype)
+            quantized = quantized + zeros(index)
+        quantized = call("minimum", call("maximum", quantized, lowest), highest)
+        return trees.cast(quantized, dtype)
 
     return materialize(b, Tensor(input.size, dtype, at))
 
 
-def _limits(dtype: DType, given: tuple[Any, Any]) -> tuple[float, float]:
+def _limits(dtype: DType, stated: tuple[Any, Any]) -> tuple[float, float]:
     """The given limits, or those of the type where None."""
     if dtype.is_float:
-        own = -dtype.largest, dtype.largest
+        type_limits = -dtype.largest, dtype.largest
     else:
         bits = 8 * dtype.itemsize
-        own = (0, 2**bits - 1) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    low, high = (mine if limit is None else limit for limit, mine in zip(given, own, strict=True))
+        type_limits = (
+            (0, 2**bits - 1) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        )
+    low, high = (
+        type_limit if limit is None else limit
+        for limit, type_limit in zip(stated, type_limits, strict=True)
+    )
     if isinstance(low, Tensor) or isinstance(high, Tensor):
         raise Unsupported("limits that are read from memory are not supported")
     return float(low), float(high)
 
 
-def _dequantized(
+def _dequantize(
     b: Builder, input: Tensor, blocks: Blocks, scale: Parameter, zero_point: Parameter
 ) -> Tensor:
     """(q - zero point) * scale in the type of the node's result. It uses no memory, so that it can
     become a product's operand."""
     dtype = b.meta().dtype
-    scales, zeros = _reader(b, scale, blocks), _reader(b, zero_point, blocks)
+    scales, zeros = _parameter_reader(b, scale, blocks), _parameter_reader(b, zero_point, blocks)
     if scales is None:
         raise Unsupported("affine quantization without a scale is not supported")
 
@@ -255,8 +266,8 @@ def affine_rule(form: str, *, quantize: bool) -> Callable[..., Tensor]:
         factor = scale if scales is None else scales
         zero = zero_point if zero_points is None else zero_points
         if quantize:
-            return _quantized(b, input, blocks, factor, zero, (quant_min, quant_max))
-        return _dequantized(b, input, blocks, factor, zero)
+            return _quantize(b, input, blocks, factor, zero, (quant_min, quant_max))
+        return _dequantize(b, input, blocks, factor, zero)
 
     return rule
 
@@ -275,26 +286,26 @@ def choose_qparams_affine(
     """The scale and zero point of each block, from its minimum and maximum."""
     blocks = make_blocks(input.size, block_size)
     low, high = _limits(target_dtype, (quant_min, quant_max))
-    inside = [d for d, extent in enumerate(blocks.extent) if extent != 1]
+    blocked_dims = [d for d, extent in enumerate(blocks.extent) if extent != 1]
 
-    def read(index: Index, along: Index) -> Value:
-        at = list(index)
-        for d, step in zip(inside, along, strict=True):
-            at[d] = index[d] * blocks.extent[d] + step
-        return upcast(input.at(tuple(at)), DType.F32)
+    def read(index: Index, step_index: Index) -> Value:
+        element_index = list(index)
+        for d, step in zip(blocked_dims, step_index, strict=True):
+            element_index[d] = index[d] * blocks.extent[d] + step
+        return upcast(input.at(tuple(element_index)), DType.F32)
 
-    steps = tuple(blocks.extent[d] for d in inside)
-    least, greatest = (
+    steps = tuple(blocks.extent[d] for d in blocked_dims)
+    minimum, maximum = (
         b.reduction(blocks.counts, steps, kind, read, dtype=DType.F32)
         for kind in (ReductionKind.MIN, ReductionKind.MAX)
     )
     smallest_normal = 2.0**-14 if input.dtype is DType.F16 else 2.0**-126
-    tiny = smallest_normal if eps is None else eps
+    min_scale = smallest_normal if eps is None else eps
 
-    def numbers(index: Index) -> tuple[Value, Value]:
-        below = call("minimum", least.at(index), 0)
-        above = call("maximum", greatest.at(index), 0)
-        return scale_and_zero_point(mapping_type, below, above, low, high, tiny)
+    def scale_and_zero(index: Index) -> tuple[Value, Value]:
+        below = call("minimum", minimum.at(index), 0)
+        above = call("maximum", maximum.at(index), 0)
+        return scale_and_zero_point(mapping_type, below, above, low, high, min_scale)
 
     results = []
     for output in range(2):
@@ -302,28 +313,28 @@ def choose_qparams_affine(
         part = Tensor(
             blocks.counts,
             meta.dtype,
-            lambda i, o=output, d=meta.dtype: trees.cast(numbers(i)[o], d),  # type: ignore[misc]
+            lambda i, o=output, d=meta.dtype: trees.cast(scale_and_zero(i)[o], d),  # type: ignore[misc]
         )
         results.append(reshape(b, b.realize(part), meta.size))
     return results[0], results[1]
 
 
 def scale_and_zero_point(
-    mapping: str, below: Value, above: Value, low: float, high: float, tiny: float
+    mapping: str, minimum: Value, maximum: Value, low: float, high: float, min_scale: float
 ) -> tuple[Value, Value]:
     """Trees in f32, from the minimum (at most 0) and the maximum (at least 0)."""
     if mapping == "ASYMMETRIC":
-        scale = (above - below) / (high - low)
+        scale = (maximum - minimum) / (high - low)
     elif mapping == "SYMMETRIC":
-        scale = call("maximum", -below, above) / ((high - low) / 2)
+        scale = call("maximum", -minimum, maximum) / ((high - low) / 2)
     elif mapping == "SYMMETRIC_NO_CLIPPING_ERR":
-        scale = call("maximum", below / low, above / high)
+        scale = call("maximum", minimum / low, maximum / high)
     else:
         raise Unsupported(f"a mapping of kind {mapping!r} is not supported")
-    scale = call("maximum", scale, tiny)
+    scale = call("maximum", scale, min_scale)
     if mapping != "ASYMMETRIC":
         return scale, const(int((high + low + 1) / 2), DType.F32)
-    zero_point = low - call("round", below / scale)
+    zero_point = low - call("round", minimum / scale)
     return scale, call("minimum", call("maximum", zero_point, low), high)
 
 
@@ -336,9 +347,9 @@ def int_mm(b: Builder, self: Tensor, mat2: Tensor) -> Tensor:
 
 def weight_int8pack_mm(b: Builder, self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
     """``self @ mat2.T * scales``, with a scale for each row of ``mat2``."""
-    at, held = mat2.at, self.dtype
+    weight_at, dtype = mat2.at, self.dtype
     weight = Tensor(
-        (mat2.size[1], mat2.size[0]), held, lambda i: trees.cast(at((i[1], i[0])), held)
+        (mat2.size[1], mat2.size[0]), dtype, lambda i: trees.cast(weight_at((i[1], i[0])), dtype)
     )
 
     def epilogue(accumulator: Value, index: Index) -> Value:

@@ -26,12 +26,12 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast
 
 #: The negated minimum of SELU.
-SELU_LEAST = 1.7580993408473766
+SELU_NEGATED_MIN = 1.7580993408473766
 #: Maps the index of an element to its value.
-Drawn = Callable[[Index], Value]
+NumberReader = Callable[[Index], Value]
 
 
-def _word(b: Builder, size: tuple[Expr, ...], place: int) -> Drawn:
+def _word(b: Builder, size: tuple[Expr, ...], word_number: int) -> NumberReader:
     """One of the four 32-bit words of each element."""
     assert b.node is not None
     key = call(
@@ -42,28 +42,30 @@ def _word(b: Builder, size: tuple[Expr, ...], place: int) -> Drawn:
 
     def read(index: Index) -> Value:
         strides = layout.contiguous_strides(size)
-        number = sympy.Add(*(i * s for i, s in zip(index, strides, strict=True)))
-        counter = index_value(number)
-        if place > 1:
-            return call("philox_word", counter, Const(0, DType.I64), key, Const(place, DType.I64))
-        return call(("philox_word0", "philox_word1")[place], counter, key)
+        position = sympy.Add(*(i * s for i, s in zip(index, strides, strict=True)))
+        counter = index_value(position)
+        if word_number > 1:
+            return call(
+                "philox_word", counter, Const(0, DType.I64), key, Const(word_number, DType.I64)
+            )
+        return call(("philox_word0", "philox_word1")[word_number], counter, key)
 
     return read
 
 
-def _shifted(word: Value, by: int) -> Value:
+def _shift_right(word: Value, by: int) -> Value:
     return call("rshift", word, Const(by, DType.I64))
 
 
-def _fraction(word: Value, bits: int, held: DType, more: float = 0.0) -> Value:
-    """The highest bits as a fraction of 1, plus ``more`` units in the last of them."""
-    value: Value = Cast(_shifted(word, 32 - bits), held)
-    if more:
-        value = value + more
+def _fraction(word: Value, bits: int, dtype: DType, offset: float = 0.0) -> Value:
+    """The highest bits as a fraction of 1, plus ``offset`` units in the last of them."""
+    value: Value = Cast(_shift_right(word, 32 - bits), dtype)
+    if offset:
+        value = value + offset
     return value * 2.0 ** (-bits)
 
 
-def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
+def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> NumberReader:
     """Numbers in [0, 1), with as many bits as the type represents there; for complex numbers, both
     parts."""
     words = [_word(b, size, place) for place in range(4)]
@@ -79,31 +81,31 @@ def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     return lambda i: _fraction(words[0](i), bits, compute_dtype)
 
 
-def _join_53_bits(first: Drawn, second: Drawn) -> Drawn:
+def _join_53_bits(first: NumberReader, second: NumberReader) -> NumberReader:
     def read(index: Index) -> Value:
-        high, low = _shifted(first(index), 5), _shifted(second(index), 6)
-        whole = high * Const(1 << 26, DType.I64) + low
-        return Cast(whole, DType.F64) * 2.0 ** (-53)
+        high, low = _shift_right(first(index), 5), _shift_right(second(index), 6)
+        joined = high * Const(1 << 26, DType.I64) + low
+        return Cast(joined, DType.F64) * 2.0 ** (-53)
 
     return read
 
 
-def _above_zero(b: Builder, size: tuple[Expr, ...], held: DType) -> Drawn:
+def _above_zero(b: Builder, size: tuple[Expr, ...], dtype: DType) -> NumberReader:
     """Numbers in (0, 1], for use as arguments of a logarithm."""
     first = _word(b, size, 0)
-    return lambda i: _fraction(first(i), 24, held, 1.0)
+    return lambda i: _fraction(first(i), 24, dtype, 1.0)
 
 
-def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
+def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> NumberReader:
     """The cosine of the Box-Muller transform; for complex numbers also the sine, each with variance
     one half."""
     compute_dtype = dtype.real.compute_dtype
-    above, second = _above_zero(b, size, compute_dtype), _word(b, size, 1)
+    uniform, second = _above_zero(b, size, compute_dtype), _word(b, size, 1)
 
     def read(index: Index) -> Value:
         angle = _fraction(second(index), 24, compute_dtype) * (2 * math.pi)
-        twice = const(-1 if dtype.is_complex else -2, compute_dtype)
-        radius = call("sqrt", call("log", above(index)) * twice)
+        log_factor = const(-1 if dtype.is_complex else -2, compute_dtype)
+        radius = call("sqrt", call("log", uniform(index)) * log_factor)
         if not dtype.is_complex:
             return radius * call("cos", angle)
         return call("complex", *(radius * call(f, angle) for f in ("cos", "sin")))
@@ -111,11 +113,13 @@ def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
     return read
 
 
-def _fill_random(b: Builder, drawn: Callable[[Builder, tuple[Expr, ...], DType], Drawn]) -> Tensor:
+def _fill_random(
+    b: Builder, make_numbers: Callable[[Builder, tuple[Expr, ...], DType], NumberReader]
+) -> Tensor:
     meta = b.meta()
     if not meta.dtype.is_inexact:
         raise Unsupported(f"random numbers of type {meta.dtype.label} are not supported")
-    return b.pointwise(meta.size, meta.dtype, drawn(b, meta.size, meta.dtype))
+    return b.pointwise(meta.size, meta.dtype, make_numbers(b, meta.size, meta.dtype))
 
 
 def rand(b: Builder, **_: Any) -> Tensor:
@@ -135,9 +139,9 @@ def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
 
     def read(index: Index) -> Value:
         upper = call("lshift", first(index), Const(31, DType.I64))
-        drawn = call("bitwise_or", upper, _shifted(second(index), 1))
-        within = call("remainder", drawn, Const(high - low, DType.I64))
-        return upcast(within + Const(low, DType.I64), meta.dtype)
+        bits = call("bitwise_or", upper, _shift_right(second(index), 1))
+        offset = call("remainder", bits, Const(high - low, DType.I64))
+        return upcast(offset + Const(low, DType.I64), meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -145,15 +149,21 @@ def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
 def bernoulli(b: Builder, self: Tensor, p: Any = None, **_: Any) -> Tensor:
     """1 with probability ``p``, or the element's own probability, else 0."""
     meta = b.meta()
-    chance = self if p is None else p
-    wide = broadcast(chance, meta.size) if isinstance(chance, Tensor) else chance
-    compute_dtype = (
-        wide.dtype.compute_dtype if isinstance(wide, Tensor) and wide.dtype.is_float else DType.F32
+    probability = self if p is None else p
+    broadcast_probability = (
+        broadcast(probability, meta.size) if isinstance(probability, Tensor) else probability
     )
-    drawn = uniform_numbers(b, meta.size, DType.F32)
+    compute_dtype = (
+        broadcast_probability.dtype.compute_dtype
+        if isinstance(broadcast_probability, Tensor) and broadcast_probability.dtype.is_float
+        else DType.F32
+    )
+    uniform = uniform_numbers(b, meta.size, DType.F32)
 
     def read(index: Index) -> Value:
-        below = upcast(drawn(index), compute_dtype) < element(wide, index, compute_dtype)
+        below = upcast(uniform(index), compute_dtype) < element(
+            broadcast_probability, index, compute_dtype
+        )
         return upcast(below, meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
@@ -226,7 +236,7 @@ def geometric(b: Builder, self: Tensor, p: float, **_: Any) -> Tensor:
     return b.pointwise(meta.size, meta.dtype, read)
 
 
-def _keep_mask(b: Builder, size: tuple[Expr, ...], p: float) -> Drawn:
+def _keep_mask(b: Builder, size: tuple[Expr, ...], p: float) -> NumberReader:
     drawn = uniform_numbers(b, size, DType.F32)
     return lambda i: drawn(i) >= p
 
@@ -267,9 +277,9 @@ def dropout_factors(p: float, alpha: bool) -> tuple[float, float, float]:
     dropped one ``dropped``."""
     if not alpha:
         return 1 / (1 - p), 0.0, 0.0
-    scale = 1 / math.sqrt((SELU_LEAST**2 * p + 1) * (1 - p))
-    more = SELU_LEAST * scale * p
-    return scale, more - SELU_LEAST * scale, more
+    scale = 1 / math.sqrt((SELU_NEGATED_MIN**2 * p + 1) * (1 - p))
+    more = SELU_NEGATED_MIN * scale * p
+    return scale, more - SELU_NEGATED_MIN * scale, more
 
 
 def native_dropout(

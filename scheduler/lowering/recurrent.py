@@ -35,27 +35,31 @@ class _Weights:
 
     def __init__(self, params: Sequence[Tensor], has_biases: bool) -> None:
         self.input, self.hidden = params[:2]
-        rest = list(params[2:])
+        optional = list(params[2:])
         self.biases: tuple[Tensor | None, Tensor | None] = (None, None)
         if has_biases:
-            self.biases = (rest.pop(0), rest.pop(0))
-        self.projection = rest[0] if rest else None
+            self.biases = (optional.pop(0), optional.pop(0))
+        self.projection = optional[0] if optional else None
 
 
-def _held(tensor: Tensor, index: Index, dtype: DType) -> Value:
+def _upcast_element(tensor: Tensor, index: Index, dtype: DType) -> Value:
     return upcast(tensor.at(index), dtype)
 
 
 def _linear(
-    b: Builder, x: Tensor, weight: Tensor, dtype: DType, *added: Callable[[Index], Value | None]
+    b: Builder,
+    x: Tensor,
+    weight: Tensor,
+    dtype: DType,
+    *addend_readers: Callable[[Index], Value | None],
 ) -> Tensor:
-    """``x @ weight.T`` plus ``added``."""
+    """``x @ weight.T`` plus ``addend_readers``."""
     compute_dtype = dtype.compute_dtype
 
     def epilogue(acc: Value, index: Index) -> Value:
-        for each in added:
-            more = each(index)
-            acc = acc if more is None else acc + upcast(more, compute_dtype)
+        for addend_reader in addend_readers:
+            addend = addend_reader(index)
+            acc = acc if addend is None else acc + upcast(addend, compute_dtype)
         return acc
 
     size = (*x.size[:-1], weight.size[0])
@@ -68,45 +72,47 @@ def _bias(bias: Tensor | None) -> Callable[[Index], Value | None]:
 
 def _lstm_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weights) -> _State:
     hidden, cell = state
-    held, width = inputs.dtype, cell.size[-1]
-    own = lambda i: inputs.at((sympy.Integer(t), *i))  # noqa: E731
-    gates = _linear(b, hidden, weights.hidden, held, own)
+    dtype, width = inputs.dtype, cell.size[-1]
+    step_inputs = lambda i: inputs.at((sympy.Integer(t), *i))  # noqa: E731
+    gates = _linear(b, hidden, weights.hidden, dtype, step_inputs)
 
-    def gate(i: Index, number: int) -> Value:
-        return _held(gates, (i[0], i[1] + number * width), held)
+    def gate(i: Index, gate_number: int) -> Value:
+        return _upcast_element(gates, (i[0], i[1] + gate_number * width), dtype)
 
     def new_cell(i: Index) -> Value:
-        kept = call("sigmoid", gate(i, 1)) * _held(cell, i, held)
-        added = call("sigmoid", gate(i, 0)) * call("tanh", gate(i, 2))
-        return kept + added
+        remembered = call("sigmoid", gate(i, 1)) * _upcast_element(cell, i, dtype)
+        update = call("sigmoid", gate(i, 0)) * call("tanh", gate(i, 2))
+        return remembered + update
 
-    result = b.pointwise(cell.size, cell.dtype, new_cell)
+    cell_state = b.pointwise(cell.size, cell.dtype, new_cell)
 
     def new_hidden(i: Index) -> Value:
-        return call("sigmoid", gate(i, 3)) * call("tanh", _held(result, i, held))
+        return call("sigmoid", gate(i, 3)) * call("tanh", _upcast_element(cell_state, i, dtype))
 
-    out = b.pointwise(cell.size, hidden.dtype, new_hidden)
+    output = b.pointwise(cell.size, hidden.dtype, new_hidden)
     if weights.projection is not None:
-        out = _linear(b, out, weights.projection, hidden.dtype)
-    return out, result
+        output = _linear(b, output, weights.projection, hidden.dtype)
+    return output, cell_state
 
 
 def _gru_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weights) -> _State:
     (hidden,) = state
-    held, width = inputs.dtype, hidden.size[-1]
-    gates = _linear(b, hidden, weights.hidden, held, _bias(weights.biases[1]))
+    dtype, width = inputs.dtype, hidden.size[-1]
+    gates = _linear(b, hidden, weights.hidden, dtype, _bias(weights.biases[1]))
 
-    def pair(i: Index, number: int) -> tuple[Value, Value]:
-        place = (i[0], i[1] + number * width)
-        return _held(inputs, (sympy.Integer(t), *place), held), _held(gates, place, held)
+    def pair(i: Index, gate_number: int) -> tuple[Value, Value]:
+        gate_index = (i[0], i[1] + gate_number * width)
+        return _upcast_element(inputs, (sympy.Integer(t), *gate_index), dtype), _upcast_element(
+            gates, gate_index, dtype
+        )
 
     def new(i: Index) -> Value:
         reset = call("sigmoid", call("add", *pair(i, 0)))
         update = call("sigmoid", call("add", *pair(i, 1)))
         x, h = pair(i, 2)
         candidate = call("tanh", x + h * reset)
-        before = _held(hidden, i, held) - candidate
-        return before * update + candidate
+        difference = _upcast_element(hidden, i, dtype) - candidate
+        return difference * update + candidate
 
     return (b.pointwise(hidden.size, hidden.dtype, new),)
 
@@ -114,10 +120,12 @@ def _gru_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weigh
 def _rnn_step(function: Callable[[Value], Value]) -> _Step:
     def step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weights) -> _State:
         (hidden,) = state
-        held = inputs.dtype
-        own = lambda i: inputs.at((sympy.Integer(t), *i))  # noqa: E731
-        sums = _linear(b, hidden, weights.hidden, held, own)
-        result = b.pointwise(hidden.size, hidden.dtype, lambda i: function(_held(sums, i, held)))
+        dtype = inputs.dtype
+        step_inputs = lambda i: inputs.at((sympy.Integer(t), *i))  # noqa: E731
+        sums = _linear(b, hidden, weights.hidden, dtype, step_inputs)
+        result = b.pointwise(
+            hidden.size, hidden.dtype, lambda i: function(_upcast_element(sums, i, dtype))
+        )
         return (result,)
 
     return step
@@ -127,10 +135,9 @@ def _tanh(x: Value) -> Value:
     return call("tanh", x)
 
 
-def _inputs(b: Builder, x: Tensor, weights: _Weights, both: bool) -> Tensor:
-    """Products of the inputs of all steps [T, N, G], plus the first bias (``both``: both
-    biases)."""
-    added = [_bias(bias) for bias in (weights.biases if both else weights.biases[:1])]
+def _inputs(b: Builder, x: Tensor, weights: _Weights, adds_both_biases: bool) -> Tensor:
+    """Products of the inputs of all steps [T, N, G], plus the first bias or both."""
+    added = [_bias(bias) for bias in (weights.biases if adds_both_biases else weights.biases[:1])]
     return _linear(b, x, weights.input, x.dtype.compute_dtype, *added)
 
 
@@ -138,29 +145,31 @@ def _stacked(steps: Sequence[Tensor]) -> Tensor:
     """[T, N, H] from the steps; the step is selected by binary search."""
     first = steps[0]
 
-    def pick(index: Index, low: int, high: int) -> Value:
+    def select_step(index: Index, low: int, high: int) -> Value:
         if high - low == 1:
             return steps[low].at(index[1:])
         middle = (low + high) // 2
-        before = trees.less_than(index[0], sympy.Integer(middle))
-        return trees.masked_value(before, pick(index, low, middle), pick(index, middle, high))
+        is_in_lower_half = trees.less_than(index[0], sympy.Integer(middle))
+        return trees.masked_value(
+            is_in_lower_half, select_step(index, low, middle), select_step(index, middle, high)
+        )
 
     size = (sympy.Integer(len(steps)), *first.size)
-    return Tensor(size, first.dtype, lambda i: pick(i, 0, len(steps)))
+    return Tensor(size, first.dtype, lambda i: select_step(i, 0, len(steps)))
 
 
 def _run_loop(
     b: Builder, inputs: Tensor, state: _State, weights: _Weights, step: _Step, reverse: bool
 ) -> tuple[Tensor, _State]:
     """``_direction`` as a loop over the steps."""
-    given = _reverse_steps(inputs) if reverse else inputs
-    loop = Loop(b, [copy_rows(b, x) for x in state], [given], steps=inputs.size[0])
-    (now,) = loop.sliced
-    row = now.view((_ONE, *now.size), lambda i: i[1:])
+    ordered_inputs = _reverse_steps(inputs) if reverse else inputs
+    loop = Loop(b, [copy_rows(b, x) for x in state], [ordered_inputs], steps=inputs.size[0])
+    (step_input,) = loop.sliced
+    row = step_input.view((_ONE, *step_input.size), lambda i: i[1:])
     result = step(b, row, 0, loop.carried, weights)
-    left = loop.end([loop.copy_unshared(x) for x in result], [loop.copy_unshared(result[0])])
-    (out,) = left.stacked
-    return _reverse_steps(out) if reverse else out, left.carried
+    loop_result = loop.end([loop.copy_unshared(x) for x in result], [loop.copy_unshared(result[0])])
+    (output,) = loop_result.stacked
+    return _reverse_steps(output) if reverse else output, loop_result.carried
 
 
 def _reverse_steps(x: Tensor) -> Tensor:
@@ -174,11 +183,11 @@ def _direction(
     state: _State,
     weights: _Weights,
     step: _Step,
-    both: bool,
+    adds_both_biases: bool,
     reverse: bool,
     unrolled: bool,
 ) -> tuple[Tensor, _State]:
-    inputs = _inputs(b, x, weights, both)
+    inputs = _inputs(b, x, weights, adds_both_biases)
     if not unrolled:
         return _run_loop(b, inputs, state, weights, step, reverse)
     results: list[Tensor] = []
@@ -198,27 +207,30 @@ def _layers(
     num_layers: int,
     bidirectional: bool,
     step: _Step,
-    both: bool,
+    adds_both_biases: bool,
 ) -> tuple[Tensor, list[_State]]:
     """The last layer's output [T, N, H * directions], and the final states of all layers."""
-    ways = 2 if bidirectional else 1
-    unrolled = _should_unroll(x, num_layers * ways)
-    each = len(params) // (num_layers * ways)
-    parts: Iterator[_Weights] = (
-        _Weights(params[k : k + each], has_biases) for k in range(0, len(params), each)
+    directions = 2 if bidirectional else 1
+    unrolled = _should_unroll(x, num_layers * directions)
+    params_per_direction = len(params) // (num_layers * directions)
+    weights: Iterator[_Weights] = (
+        _Weights(params[k : k + params_per_direction], has_biases)
+        for k in range(0, len(params), params_per_direction)
     )
-    last: list[_State] = []
+    final_states: list[_State] = []
     for layer in range(num_layers):
         outputs = []
-        for way in range(ways):
-            first = tuple(_row(state, layer * ways + way) for state in states)
-            way_made = _direction(b, x, first, next(parts), step, both, bool(way), unrolled)
-            result, state = way_made
+        for direction in range(directions):
+            initial = tuple(_row(state, layer * directions + direction) for state in states)
+            direction_result = _direction(
+                b, x, initial, next(weights), step, adds_both_biases, bool(direction), unrolled
+            )
+            result, state = direction_result
             outputs.append(result)
-            last.append(state)
-        wide = outputs[0] if ways == 1 else concatenate(outputs, 2, x.dtype)
-        x = b.pointwise(wide.size, x.dtype, wide.at)
-    return x, last
+            final_states.append(state)
+        layer_output = outputs[0] if directions == 1 else concatenate(outputs, 2, x.dtype)
+        x = b.pointwise(layer_output.size, x.dtype, layer_output.at)
+    return x, final_states
 
 
 def _should_unroll(x: Tensor, layers: int) -> bool:
@@ -235,7 +247,9 @@ def _row(tensor: Tensor, row: int) -> Tensor:
     return tensor.view(tensor.size[1:], lambda i: (sympy.Integer(row), *i))
 
 
-def _layer_rule(step: _Step, both: bool, states: int) -> Callable[..., tuple[Tensor, ...]]:
+def _layer_rule(
+    step: _Step, adds_both_biases: bool, state_count: int
+) -> Callable[..., tuple[Tensor, ...]]:
     def rule(
         b: Builder,
         hx: Any,
@@ -256,23 +270,30 @@ def _layer_rule(step: _Step, both: bool, states: int) -> Callable[..., tuple[Ten
             )
         if train and dropout and num_layers > 1:
             raise Unsupported("dropout in training is not supported: it needs random numbers")
-        given = hx if states > 1 else (hx,)
+        initial_states = hx if state_count > 1 else (hx,)
         x = transpose(input, 0, 1) if batch_first else input
-        ways = (bool(has_biases), int(num_layers), bool(bidirectional))
-        result, last = _layers(b, x, given, params, *ways, step, both)
-        out = transpose(result, 0, 1) if batch_first else result
-        metas = [b.meta(1 + k) for k in range(states)]
-        rows = [_stacked([state[k] for state in last]) for k in range(states)]
-        stored = (b.pointwise(m.size, m.dtype, r.at) for m, r in zip(metas, rows, strict=True))
-        return out, *stored
+        layer_options = (bool(has_biases), int(num_layers), bool(bidirectional))
+        result, final_states = _layers(
+            b, x, initial_states, params, *layer_options, step, adds_both_biases
+        )
+        output = transpose(result, 0, 1) if batch_first else result
+        metas = [b.meta(1 + k) for k in range(state_count)]
+        stacked_states = [
+            _stacked([state[k] for state in final_states]) for k in range(state_count)
+        ]
+        stored = (
+            b.pointwise(meta.size, meta.dtype, stacked.at)
+            for meta, stacked in zip(metas, stacked_states, strict=True)
+        )
+        return output, *stored
 
     return rule
 
 
-lstm = _layer_rule(_lstm_step, both=True, states=2)
-gru = _layer_rule(_gru_step, both=False, states=1)
-rnn_tanh = _layer_rule(_rnn_step(_tanh), both=True, states=1)
-rnn_relu = _layer_rule(_rnn_step(relu), both=True, states=1)
+lstm = _layer_rule(_lstm_step, adds_both_biases=True, state_count=2)
+gru = _layer_rule(_gru_step, adds_both_biases=False, state_count=1)
+rnn_tanh = _layer_rule(_rnn_step(_tanh), adds_both_biases=True, state_count=1)
+rnn_relu = _layer_rule(_rnn_step(relu), adds_both_biases=True, state_count=1)
 
 
 def mkldnn_rnn_layer(
@@ -302,18 +323,20 @@ def mkldnn_rnn_layer(
     weights = _Weights((weight0, weight1, weight2, weight3), bool(has_biases))
     shape = hx_.size[-2:]
     state = tuple(reshape(b, s, shape) for s in (hx_, cx_))
-    result, last = _direction(b, input, state, weights, _lstm_step, True, bool(reverse), unrolled)
+    result, end_state = _direction(
+        b, input, state, weights, _lstm_step, True, bool(reverse), unrolled
+    )
     meta = b.meta()
-    out = b.pointwise(meta.size, meta.dtype, result.at)
-    ends = (reshape(b, s, b.meta(1 + k).size) for k, s in enumerate(last))
+    output = b.pointwise(meta.size, meta.dtype, result.at)
+    final_states = (reshape(b, s, b.meta(1 + k).size) for k, s in enumerate(end_state))
     assert b.node is not None
     if b.node.outputs[3] not in b.graph.tensors:
-        return out, *ends, None
+        return output, *final_states, None
     meta = b.meta(3)  # the workspace for the gradient, which is empty
-    return out, *ends, Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
+    return output, *final_states, Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
 
 
-def _cell(step: _Step, both: bool) -> Callable[..., Any]:
+def _cell(step: _Step, adds_both_biases: bool) -> Callable[..., Any]:
     def rule(
         b: Builder,
         input: Tensor,
@@ -325,13 +348,15 @@ def _cell(step: _Step, both: bool) -> Callable[..., Any]:
     ) -> Any:
         weights = _Weights((w_ih, w_hh), has_biases=False)
         weights.biases = (b_ih, b_hh)
-        given = hx if isinstance(hx, tuple) else (hx,)
+        states = hx if isinstance(hx, tuple) else (hx,)
         meta = b.meta()
-        state = tuple(_batched(s) for s in given)
+        state = tuple(_batched(s) for s in states)
         x = _batched(input)
-        inputs = _inputs(b, x.view((_ONE, *x.size), lambda i: i[1:]), weights, both)
-        wide = tuple(broadcast(s, (x.size[0], s.size[-1])) for s in state)
-        result = tuple(reshape(b, one, meta.size) for one in step(b, inputs, 0, wide, weights))
+        inputs = _inputs(b, x.view((_ONE, *x.size), lambda i: i[1:]), weights, adds_both_biases)
+        full_state = tuple(broadcast(s, (x.size[0], s.size[-1])) for s in state)
+        result = tuple(
+            reshape(b, tensor, meta.size) for tensor in step(b, inputs, 0, full_state, weights)
+        )
         return result if len(result) > 1 else result[0]
 
     return rule
@@ -341,7 +366,7 @@ def _batched(tensor: Tensor) -> Tensor:
     return tensor if tensor.rank > 1 else tensor.view((_ONE, *tensor.size), lambda i: i[1:])
 
 
-lstm_cell = _cell(_lstm_step, both=True)
-gru_cell = _cell(_gru_step, both=False)
-rnn_tanh_cell = _cell(_rnn_step(_tanh), both=True)
-rnn_relu_cell = _cell(_rnn_step(relu), both=True)
+lstm_cell = _cell(_lstm_step, adds_both_biases=True)
+gru_cell = _cell(_gru_step, adds_both_biases=False)
+rnn_tanh_cell = _cell(_rnn_step(_tanh), adds_both_biases=True)
+rnn_relu_cell = _cell(_rnn_step(relu), adds_both_biases=True)

@@ -29,8 +29,8 @@ def normalize_dims(dim: Any, rank: int) -> tuple[int, ...]:
     """Dimensions from torch's ``dim`` argument: None and () mean all."""
     if dim is None or dim == ():
         return tuple(range(rank))
-    given = dim if isinstance(dim, tuple) else (dim,)
-    return tuple(sorted({normalize_dim(d, rank) for d in given})) if rank else ()
+    dims = dim if isinstance(dim, tuple) else (dim,)
+    return tuple(sorted({normalize_dim(d, rank) for d in dims})) if rank else ()
 
 
 def accumulator_type(dtype: DType) -> DType:
@@ -63,15 +63,15 @@ def reduce(
     keeps the reduced dimensions as 1 unless ``size`` is the shape without them. ``accumulate`` is
     by default the accumulator of ``dtype``.
     """
-    held = accumulate or dtype.accumulator
-    kept = tuple(_ONE if d in dims else extent for d, extent in enumerate(tensor.size))
+    accumulate_dtype = accumulate or dtype.accumulator
+    kept_size = tuple(_ONE if d in dims else extent for d, extent in enumerate(tensor.size))
     keeps = size is None or len(size) == tensor.rank
-    result = kept if keeps else tuple(e for d, e in enumerate(tensor.size) if d not in dims)
+    result = kept_size if keeps else tuple(e for d, e in enumerate(tensor.size) if d not in dims)
 
     def read(index: Index, inner: Index) -> Value:
-        place = full_index(index, inner, dims, tensor.rank, keeps)
-        value = upcast(tensor.at(place), held)
-        return value if before is None else before(value, place)
+        element_index = full_index(index, inner, dims, tensor.rank, keeps)
+        value = upcast(tensor.at(element_index), accumulate_dtype)
+        return value if before is None else before(value, element_index)
 
     return b.reduction(
         result,
@@ -79,7 +79,7 @@ def reduce(
         kind,
         read,
         dtype=dtype,
-        accumulate=held,
+        accumulate=accumulate_dtype,
         after=after,
     )
 
@@ -97,16 +97,16 @@ def row_index(index: Index, dims: Collection[int]) -> Index:
 def full_index(index: Index, inner: Index, dims: tuple[int, ...], rank: int, keeps: bool) -> Index:
     """The index of an element, from the result's index and the index along the reduced
     dimensions."""
-    outer, along = iter(index), iter(inner)
-    place = []
+    outer_indices, inner_indices = iter(index), iter(inner)
+    element_index = []
     for d in range(rank):
         if d in dims:
-            place.append(next(along))
+            element_index.append(next(inner_indices))
             if keeps:
-                next(outer)
+                next(outer_indices)
         else:
-            place.append(next(outer))
-    return tuple(place)
+            element_index.append(next(outer_indices))
+    return tuple(element_index)
 
 
 def reduced_count(tensor: Tensor, dims: Iterable[int]) -> Expr:
@@ -155,25 +155,25 @@ def prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
 
 def max_or_min(kind: ReductionKind) -> Callable[..., Any]:
     """amax, amin, and all forms of max and min."""
-    arg = ReductionKind.ARGMAX if kind is ReductionKind.MAX else ReductionKind.ARGMIN
-    of_two = "maximum" if kind is ReductionKind.MAX else "minimum"
+    index_kind = ReductionKind.ARGMAX if kind is ReductionKind.MAX else ReductionKind.ARGMIN
+    pairwise_op = "maximum" if kind is ReductionKind.MAX else "minimum"
 
     def rule(
         b: Builder, self: Tensor, other: Any = None, dim: Any = None, keepdim: bool = False
     ) -> Any:
         if other is not None:
-            return extreme_of_two(of_two)(b, self, other)
+            return extreme_of_two(pairwise_op)(b, self, other)
         meta = b.meta()
         dims = normalize_dims(dim, self.rank)
         b.require_nonempty(self.size, dims)
-        whole = kind
+        value_kind = kind
         if self.dtype is DType.BOOL:
-            whole = ReductionKind.ANY if kind is ReductionKind.MAX else ReductionKind.ALL
+            value_kind = ReductionKind.ANY if kind is ReductionKind.MAX else ReductionKind.ALL
         values = reduce(
             b,
             self,
             dims,
-            whole,
+            value_kind,
             dtype=meta.dtype,
             accumulate=meta.dtype.compute_dtype,
             size=meta.size,
@@ -181,13 +181,13 @@ def max_or_min(kind: ReductionKind) -> Callable[..., Any]:
         assert b.node is not None
         if len(b.node.outputs) == 1:
             return values
-        return values, _arg(b, self, dims, arg, 1)
+        return values, _reduce_to_index(b, self, dims, index_kind, 1)
 
     return rule
 
 
-def _arg(
-    b: Builder, self: Tensor, dims: tuple[int, ...], kind: ReductionKind, output: int
+def _reduce_to_index(
+    b: Builder, self: Tensor, dims: tuple[int, ...], kind: ReductionKind, output_number: int
 ) -> Tensor:
     return reduce(
         b,
@@ -196,15 +196,15 @@ def _arg(
         kind,
         dtype=DType.I64,
         accumulate=self.dtype.compute_dtype,
-        size=b.meta(output).size,
+        size=b.meta(output_number).size,
     )
 
 
-def arg_rule(kind: ReductionKind) -> Callable[..., Tensor]:
+def index_rule(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         dims = normalize_dims(dim, self.rank)
         b.require_nonempty(self.size, dims)
-        return _arg(b, self, dims, kind, 0)
+        return _reduce_to_index(b, self, dims, kind, 0)
 
     return rule
 
@@ -231,27 +231,27 @@ def moments(
     dims: tuple[int, ...],
     finish: Epilogue,
     dtype: DType | None = None,
-    held: DType | None = None,
+    stored_dtype: DType | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The mean, and ``finish`` of the sum of squared differences from it.
 
     Two passes over the data, as in torch, avoid cancellation. Both results keep the reduced
-    dimensions and are held in ``held``, by default f32 (f64 for f64), the second in ``dtype`` if
-    given.
+    dimensions and are stored as ``stored_dtype``, by default f32 (f64 for f64), the second as
+    ``dtype`` if given.
     """
-    held = held or accumulator_type(tensor.dtype)
-    average = mean(b, tensor, dims, held)
+    stored_dtype = stored_dtype or accumulator_type(tensor.dtype)
+    average = mean(b, tensor, dims, stored_dtype)
 
-    def distance(place: Index) -> Value:
-        at = row_index(place, dims)
-        return upcast(tensor.at(place), held) - average.at(at)
+    def distance(index: Index) -> Value:
+        row = row_index(index, dims)
+        return upcast(tensor.at(index), stored_dtype) - average.at(row)
 
     spread = sum_over(
         b,
-        Tensor(tensor.size, held.real, lambda place: square(distance(place))),
+        Tensor(tensor.size, stored_dtype.real, lambda index: square(distance(index))),
         dims,
-        dtype=dtype or held.real,
-        accumulate=held.real,
+        dtype=dtype or stored_dtype.real,
+        accumulate=stored_dtype.real,
         after=finish,
     )
     return average, spread
@@ -276,15 +276,15 @@ def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
     ) -> Any:
         meta = b.meta()
         dims = normalize_dims(dim, self.rank)
-        less = (1 if unbiased else 0) if correction is None else correction
+        removed_count = (1 if unbiased else 0) if correction is None else correction
         number = reduced_count(self, dims)
 
         def finish(acc: Value, _: Index) -> Value:
-            if less == int(less):
-                rest = sympy.Max(number - int(less), sympy.Integer(0))
-                result = divide_by_count(acc, rest)
+            if removed_count == int(removed_count):
+                divisor_count = sympy.Max(number - int(removed_count), sympy.Integer(0))
+                result = divide_by_count(acc, divisor_count)
             else:
-                divisor = Cast(index_value(number), acc.dtype) - float(less)
+                divisor = Cast(index_value(number), acc.dtype) - float(removed_count)
                 result = acc / call("maximum", divisor, 0.0)
             return call("sqrt", result) if root else result
 
@@ -292,9 +292,11 @@ def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
         result = reshape(b, spread, meta.size)
         if not with_mean:
             return result
-        own = b.meta(1).dtype
-        typed = Tensor(average.size, own, lambda i: trees.cast(average.at(i), own))
-        stored = average if average.dtype is own else b.realize(typed)
+        mean_dtype = b.meta(1).dtype
+        converted = Tensor(
+            average.size, mean_dtype, lambda i: trees.cast(average.at(i), mean_dtype)
+        )
+        stored = average if average.dtype is mean_dtype else b.realize(converted)
         return result, reshape(b, stored, b.meta(1).size)
 
     return rule
@@ -332,8 +334,10 @@ def reduce_norm(
     ``after`` is applied to it."""
     compute_dtype = dtype.compute_dtype
     if tensor.dtype.is_complex:
-        numbers = tensor
-        tensor = Tensor(numbers.size, compute_dtype, lambda i: call("abs", numbers.at(i)))
+        complex_tensor = tensor
+        tensor = Tensor(
+            complex_tensor.size, compute_dtype, lambda i: call("abs", complex_tensor.at(i))
+        )
 
     def before(x: Value, _: Index) -> Value:
         if p == 0:
@@ -365,10 +369,10 @@ def reduce_norm(
 
 def zero_if_empty(tensor: Tensor, dims: Iterable[int]) -> Epilogue:
     """The epilogue for the maximum of magnitudes: 0 for no elements."""
-    none = any(tensor.size[d] == 0 for d in dims)
+    is_empty = any(tensor.size[d] == 0 for d in dims)
 
     def after(acc: Value, _: Index) -> Value:
-        return call("maximum", acc, 0) if none else acc
+        return call("maximum", acc, 0) if is_empty else acc
 
     return after
 

@@ -27,8 +27,8 @@ from scheduler.lowering.interpolation import (
     explicit_scales,
     fraction,
     linear,
+    make_ratio,
     nearest,
-    ratio,
     tap_count,
 )
 from scheduler.lowering.pointwise import materialize
@@ -37,22 +37,28 @@ from scheduler.lowering.scatter import Sources, combine
 from scheduler.lowering.tensor import Index, ReadAt, Tensor
 
 _ZERO = sympy.Integer(0)
-_Tapped = Callable[[Ratio, Expr, DType], Taps]
+_TapFunction = Callable[[Ratio, Expr, DType], Taps]
 _SCALES = ("scales_d", "scales_h", "scales_w")
 
 
 def _ratios(
-    size: tuple[Expr, ...], made: tuple[Expr, ...], arguments: dict[str, Any], aligned: bool = False
+    input_size: tuple[Expr, ...],
+    output_size: tuple[Expr, ...],
+    arguments: dict[str, Any],
+    aligned: bool = False,
 ) -> list[Ratio]:
-    """The ratio of each dimension from the third on, whatever the op names its scales."""
-    rank = len(size) - 2
+    """The ratio of each dimension from the third on, under any of the ops' names for scales."""
+    rank = len(input_size) - 2
     scales: Any = arguments.get("scale_factors")
     if "scales" in arguments:
         scales = (arguments["scales"],)
     elif "scales_w" in arguments:
         scales = tuple(arguments[name] for name in _SCALES[-rank:])
-    pairs = zip(size[2:], made[2:], explicit_scales(scales, rank), strict=True)
-    return [ratio(have, want, scale, aligned) for have, want, scale in pairs]
+    pairs = zip(input_size[2:], output_size[2:], explicit_scales(scales, rank), strict=True)
+    return [
+        make_ratio(input_extent, output_extent, scale, aligned)
+        for input_extent, output_extent, scale in pairs
+    ]
 
 
 def upsample_nearest(exact: bool) -> Callable[..., Tensor]:
@@ -63,36 +69,39 @@ def upsample_nearest(exact: bool) -> Callable[..., Tensor]:
         assert tensor is not None
         meta = b.meta()
         wide = tensor.dtype is DType.F64
-        places = [nearest(r, exact, wide) for r in _ratios(tensor.size, meta.size, scales)]
+        pixel_maps = [nearest(r, exact, wide) for r in _ratios(tensor.size, meta.size, scales)]
 
         def read(index: Index) -> Value:
-            found = [place(i) for place, i in zip(places, index[2:], strict=True)]
-            return _element_at(b, tensor, index[:2], found)
+            pixels = [pixel_of(i) for pixel_of, i in zip(pixel_maps, index[2:], strict=True)]
+            return _element_at(b, tensor, index[:2], pixels)
 
         return materialize(b, Tensor(meta.size, meta.dtype, read))
 
     return rule
 
 
-def _element_at(b: Builder, tensor: Tensor, known: Index, places: list[Expr | Value]) -> Value:
+def _element_at(b: Builder, tensor: Tensor, leading: Index, pixels: list[Expr | Value]) -> Value:
     """The element at positions, some of which are computed at run time."""
-    if not places:
-        return tensor.at(known)
-    first, *rest = places
-    if isinstance(first, sympy.Expr):
-        return _element_at(b, tensor, (*known, first), rest)
+    if not pixels:
+        return tensor.at(leading)
+    pixel, *other_pixels = pixels
+    if isinstance(pixel, sympy.Expr):
+        return _element_at(b, tensor, (*leading, pixel), other_pixels)
     return read_at(
-        b, first, tensor.size[len(known)], lambda i: _element_at(b, tensor, (*known, i), rest)
+        b,
+        pixel,
+        tensor.size[len(leading)],
+        lambda i: _element_at(b, tensor, (*leading, i), other_pixels),
     )
 
 
-def read_at(b: Builder, place: Value, size: Expr, read: ReadAt) -> Value:
+def read_at(b: Builder, position: Value, size: Expr, read: ReadAt) -> Value:
     """``read`` at the position given by a tree, clamped to a dimension of ``size``."""
-    held = Tensor((), DType.I64, lambda _: place)
-    return b.indirect(held, (), size, read, wrap=False)
+    position_tensor = Tensor((), DType.I64, lambda _: position)
+    return b.indirect(position_tensor, (), size, read, wrap=False)
 
 
-def upsample(taps: _Tapped) -> Callable[..., Tensor]:
+def upsample(taps: _TapFunction) -> Callable[..., Tensor]:
     """Interpolation between a few pixels along each dimension."""
 
     def rule(
@@ -111,28 +120,24 @@ def upsample(taps: _Tapped) -> Callable[..., Tensor]:
         ratios = _ratios(tensor.size, meta.size, scales, bool(align_corners))
 
         def read(index: Index) -> Value:
-            found = [taps(r, i, accumulate) for r, i in zip(ratios, index[2:], strict=True)]
-            return _blend(tensor, index[:2], found, accumulate)
+            dim_taps = [taps(r, i, accumulate) for r, i in zip(ratios, index[2:], strict=True)]
+            return _blend(tensor, index[:2], dim_taps, accumulate)
 
         return b.pointwise(meta.size, meta.dtype, read)
 
     return rule
 
 
-def _blend(tensor: Tensor, known: Index, taps: list[Taps], held: DType) -> Value:
+def _blend(tensor: Tensor, leading: Index, taps: list[Taps], dtype: DType) -> Value:
     """The weighted sum over the taps of all dimensions."""
     if not taps:
-        return upcast(tensor.at(known), held)
+        return upcast(tensor.at(leading), dtype)
     result: Value | None = None
     for place, weight in taps[0]:
-        part = weight * _blend(tensor, (*known, place), taps[1:], held)
-        result = part if result is None else result + part
+        term = weight * _blend(tensor, (*leading, place), taps[1:], dtype)
+        result = term if result is None else result + term
     assert result is not None
     return result
-
-
-def _below(value: Value, bound: float) -> Value:
-    return value < bound
 
 
 def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
@@ -154,54 +159,58 @@ def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
         ratios = _ratios(tensor.size, meta.size, scales, bool(align_corners))
         if not tensor.dtype.is_float:
             raise Unsupported("interpolation of integers is not supported")
-        if not all(r.above.is_Integer and r.below.is_Integer for r in ratios):
+        if not all(r.numerator.is_Integer and r.denominator.is_Integer for r in ratios):
             raise Unsupported("antialiasing by a ratio of symbolic sizes is not supported")
         for d in reversed(range(len(ratios))):
-            last = d == 0
-            dtype = meta.dtype if last else accumulator_type(tensor.dtype)
-            tensor = _filtered(b, tensor, d + 2, ratios[d], reach, dtype)
+            is_last_pass = d == 0
+            dtype = meta.dtype if is_last_pass else accumulator_type(tensor.dtype)
+            tensor = _filter_dim(b, tensor, d + 2, ratios[d], reach, dtype)
         return tensor
 
     return rule
 
 
-def _filtered(
-    b: Builder, tensor: Tensor, dim: int, along: Ratio, reach: int, dtype: DType
+def _filter_dim(
+    b: Builder, tensor: Tensor, dim: int, ratio: Ratio, reach: int, dtype: DType
 ) -> Tensor:
     accumulate = accumulator_type(tensor.dtype)
-    above, below = int(along.above), int(along.below)
-    widest = max(above, below)
-    taps = sympy.Integer(tap_count(along, reach))
+    numerator, denominator = int(ratio.numerator), int(ratio.denominator)
+    support = max(numerator, denominator)
+    taps = sympy.Integer(tap_count(ratio, reach))
 
-    def first(place: Expr) -> Expr:
+    def first(output_pixel: Expr) -> Expr:
         """floor(center - support + 1/2)."""
-        start = (2 * place + 1) * above - 2 * reach * widest + below
-        return FloorDiv(start, sympy.Integer(2 * below))
+        start = (2 * output_pixel + 1) * numerator - 2 * reach * support + denominator
+        return FloorDiv(start, sympy.Integer(2 * denominator))
 
-    def weight(place: Expr, tap: Expr) -> tuple[Expr, Value, Value]:
+    def weight(output_pixel: Expr, tap: Expr) -> tuple[Expr, Value, Value]:
         """An input pixel, its weight, and whether it is inside the input."""
-        pixel = first(place) + tap
-        away = (2 * pixel + 1) * below - (2 * place + 1) * above
-        distance = call("abs", fraction(away, sympy.Integer(2 * widest), accumulate))
-        low = index_value(pixel) >= index_value(0)
+        pixel = first(output_pixel) + tap
+        scaled_distance = (2 * pixel + 1) * denominator - (2 * output_pixel + 1) * numerator
+        distance = call("abs", fraction(scaled_distance, sympy.Integer(2 * support), accumulate))
+        is_not_negative = index_value(pixel) >= index_value(0)
         factor = call("maximum", 1 - distance, 0)  # a triangle
         if reach == 2:  # Keys' cubic convolution with A = -1/2, as in torch's antialiasing and PIL
             far = call("where", distance < 2, cubic_far(distance, -0.5), 0)
             factor = call("where", distance < 1, cubic_near(distance, -0.5), far)
-        return pixel, factor, trees.all_of(low, trees.less_than(pixel, along.size))
+        return (
+            pixel,
+            factor,
+            trees.all_of(is_not_negative, trees.less_than(pixel, ratio.input_size)),
+        )
 
     def total(index: Index, inner: Index) -> Value:
-        _, value, inside = weight(index[0], inner[0])
-        return trees.masked_value(inside, value, const(0, accumulate))
+        _, value, is_inside = weight(index[0], inner[0])
+        return trees.masked_value(is_inside, value, const(0, accumulate))
 
-    sums = b.reduction((along.made,), (taps,), ReductionKind.SUM, total, dtype=accumulate)
+    sums = b.reduction((ratio.output_size,), (taps,), ReductionKind.SUM, total, dtype=accumulate)
 
     def read(index: Index, inner: Index) -> Value:
-        pixel, value, inside = weight(index[dim], inner[0])
+        pixel, value, is_inside = weight(index[dim], inner[0])
         x = upcast(tensor.at((*index[:dim], pixel, *index[dim + 1 :])), accumulate)
-        return trees.masked_value(inside, value * x, const(0, accumulate))
+        return trees.masked_value(is_inside, value * x, const(0, accumulate))
 
-    size = (*tensor.size[:dim], along.made, *tensor.size[dim + 1 :])
+    size = (*tensor.size[:dim], ratio.output_size, *tensor.size[dim + 1 :])
     return b.reduction(
         size,
         (taps,),
@@ -209,7 +218,7 @@ def _filtered(
         read,
         dtype=dtype,
         accumulate=accumulate,
-        after=lambda acc, i: acc / sums.at((_ZERO if along.made == 1 else i[dim],)),
+        after=lambda acc, i: acc / sums.at((_ZERO if ratio.output_size == 1 else i[dim],)),
     )
 
 
@@ -220,18 +229,21 @@ def upsample_nearest_backward(exact: bool) -> Callable[..., Tensor]:
         meta = b.meta()
         wide = grad_output.dtype is DType.F64
         ratios = _ratios(meta.size, grad_output.size, scales)
-        places = [nearest(r, exact, wide) for r in ratios]
+        pixel_maps = [nearest(r, exact, wide) for r in ratios]
 
-        def found(index: Index) -> tuple[Expr | Value, ...]:
-            return (*index[:2], *(at(i) for at, i in zip(places, index[2:], strict=True)))
+        def pixels(index: Index) -> tuple[Expr | Value, ...]:
+            return (
+                *index[:2],
+                *(pixel_of(i) for pixel_of, i in zip(pixel_maps, index[2:], strict=True)),
+            )
 
-        sources = Sources(grad_output.size, found, grad_output.at)
-        return _added(b, sources)
+        sources = Sources(grad_output.size, pixels, grad_output.at)
+        return _scatter_sum(b, sources)
 
     return rule
 
 
-def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
+def upsample_backward(taps: _TapFunction, count: int) -> Callable[..., Tensor]:
     """Add the weighted gradient of every output pixel to the ``count`` pixels per dimension that it
     is computed from."""
 
@@ -248,36 +260,36 @@ def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
         accumulate = accumulator_type(grad_output.dtype)
         ratios = _ratios(meta.size, grad_output.size, scales, bool(align_corners))
 
-        def parts(index: Index) -> list[tuple[Value, Value]]:
+        def selected_taps(index: Index) -> list[tuple[Value, Value]]:
             pairs = zip(ratios, index[2:rank], index[rank:], strict=True)
             return [_select_tap(taps(r, i, accumulate), k) for r, i, k in pairs]
 
         def places(index: Index) -> tuple[Expr | Value, ...]:
-            return (*index[:2], *(place for place, _ in parts(index)))
+            return (*index[:2], *(pixel for pixel, _ in selected_taps(index)))
 
         def value(index: Index) -> Value:
             result = upcast(grad_output.at(index[:rank]), accumulate)
-            for _, weight in parts(index):
+            for _, weight in selected_taps(index):
                 result = result * weight
             return result
 
         size = (*grad_output.size, *(sympy.Integer(count),) * (rank - 2))
-        return _added(b, Sources(size, places, value))
+        return _scatter_sum(b, Sources(size, places, value))
 
     return rule
 
 
 def _select_tap(taps: Taps, number: Expr) -> tuple[Value, Value]:
     """Position and weight of the tap with this number."""
-    place, weight = index_value(taps[-1][0]), taps[-1][1]
+    pixel, weight = index_value(taps[-1][0]), taps[-1][1]
     for k in reversed(range(len(taps) - 1)):
-        here = trees.equal(number, k)
-        place = call("where", here, index_value(taps[k][0]), place)
-        weight = call("where", here, taps[k][1], weight)
-    return place, weight
+        is_selected = trees.equal(number, k)
+        pixel = call("where", is_selected, index_value(taps[k][0]), pixel)
+        weight = call("where", is_selected, taps[k][1], weight)
+    return pixel, weight
 
 
-def _added(b: Builder, sources: Sources) -> Tensor:
+def _scatter_sum(b: Builder, sources: Sources) -> Tensor:
     meta = b.meta()
     base = full(meta.size, 0, meta.dtype)
     return materialize(b, combine(b, base, ReductionKind.SUM, sources))

@@ -72,25 +72,25 @@ def accepted_arguments(
     its default. Raises ``UserError``, beginning with ``where``, if an argument has a kind that the
     op does not accept.
     """
-    known = _parameters(rule)
-    for name, (several, kinds) in _kinds(rule).items():
+    accepted_names = _parameters(rule)
+    for name, (is_tuple, kinds) in _kinds(rule).items():
         if name not in arguments:
             continue
-        parts = arguments[name] if several else (arguments[name],)
+        parts = arguments[name] if is_tuple else (arguments[name],)
         if Tensor not in kinds and _has_scalar(parts):
             raise Unsupported(_LATE.format(name))
         if not isinstance(parts, tuple) or not all(isinstance(part, kinds) for part in parts):
             raise UserError(f"{where}: its argument {name!r} has the wrong type")
-    given = {}
+    accepted = {}
     for param in params:
         value = arguments[param.name]
-        if known is not None and param.name not in _kinds(rule) and _has_scalar(value):
+        if accepted_names is not None and param.name not in _kinds(rule) and _has_scalar(value):
             raise Unsupported(_LATE.format(param.name))
-        if known is None or param.name in known:
-            given[param.name] = value
+        if accepted_names is None or param.name in accepted_names:
+            accepted[param.name] = value
         elif param.name not in WITHOUT_EFFECT and value != param.default:
             raise Unsupported(f"argument {param.name}={value} is not supported")
-    return given
+    return accepted
 
 
 def _has_scalar(value: Any) -> bool:
@@ -111,14 +111,14 @@ def _parameters(rule: LoweringRule) -> frozenset[str] | None:
 @cache
 def _kinds(rule: LoweringRule) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
     """For each annotated argument: whether it is a tuple, and the accepted types."""
-    found = {}
+    kinds_of_argument = {}
     for parameter in inspect.signature(rule).parameters.values():
-        several = re.fullmatch(r"tuple\[(.*), \.\.\.\]", str(parameter.annotation))
-        names = (several[1] if several else str(parameter.annotation)).split(" | ")
+        tuple_match = re.fullmatch(r"tuple\[(.*), \.\.\.\]", str(parameter.annotation))
+        names = (tuple_match[1] if tuple_match else str(parameter.annotation)).split(" | ")
         if all(name in _KINDS for name in names):
             kinds = tuple(kind for name in names for kind in _KINDS[name])
-            found[parameter.name] = (several is not None, kinds)
-    return found
+            kinds_of_argument[parameter.name] = (tuple_match is not None, kinds)
+    return kinds_of_argument
 
 
 def round_operands(
@@ -133,9 +133,9 @@ def round_operands(
     if not operand_types.sees_rounded_operands(op):
         return arguments
     tensors = {
-        name: (one, Operand(one.dtype, 2 if one.rank else 1))
-        for name, one in arguments.items()
-        if isinstance(one, Tensor) and not isinstance(one, Scalar)
+        name: (tensor, Operand(tensor.dtype, 2 if tensor.rank else 1))
+        for name, tensor in arguments.items()
+        if isinstance(tensor, Tensor) and not isinstance(tensor, Scalar)
     }
     return {**arguments, **operand_types.round_operands(op, arguments, tensors, result, _cast)}
 

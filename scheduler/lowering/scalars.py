@@ -85,8 +85,8 @@ def scalar_rule(combine: Callable[..., Value]) -> Callable[..., Scalar]:
 
     # Operators of Python have an argument named b.
     def rule(b: Builder, /, **numbers: Any) -> Scalar:
-        given = [scalar_tree(number) for number in numbers.values()]
-        return scalar(combine(*given))
+        values = [scalar_tree(number) for number in numbers.values()]
+        return scalar(combine(*values))
 
     return rule
 
@@ -119,9 +119,9 @@ def is_contiguous(b: Builder, self: Tensor, memory_format: str | None = None) ->
         raise Unsupported(f"a contiguity test for memory format {memory_format} is not supported")
     assert b.node is not None
     meta = b.graph.tensors[next(node_references(b.node))]
-    due = layout.contiguous_strides(meta.size)
-    dense = all(
-        size == 1 or is_equal(own, step)
-        for size, own, step in zip(meta.size, meta.stride, due, strict=True)
+    contiguous = layout.contiguous_strides(meta.size)
+    is_dense = all(
+        size == 1 or is_equal(stride, step)
+        for size, stride, step in zip(meta.size, meta.stride, contiguous, strict=True)
     )
-    return scalar(const(dense, DType.BOOL))
+    return scalar(const(is_dense, DType.BOOL))

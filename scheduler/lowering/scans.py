@@ -30,8 +30,8 @@ def running_reduction(
 ) -> Tensor:
     """The scan of ``kind`` along ``dim``."""
     if tensor.size[dim] == 1:
-        held = tensor.at
-        return materialize(b, Tensor(tensor.size, dtype, lambda i: upcast(held(i), dtype)))
+        element_at = tensor.at
+        return materialize(b, Tensor(tensor.size, dtype, lambda i: upcast(element_at(i), dtype)))
     return b.scan(tensor.size, dim, kind, tensor.at, dtype)
 
 
@@ -43,19 +43,19 @@ def cummax_or_cummin(kind: ReductionKind) -> Callable[..., Any]:
         if self.rank == 0:
             normalize_dim(dim, 1)
             return self, full((), 0, DType.I64)
-        at = normalize_dim(dim, self.rank)
-        best = running_reduction(b, self, at, kind, self.dtype)
+        axis = normalize_dim(dim, self.rank)
+        best = running_reduction(b, self, axis, kind, self.dtype)
 
-        def place(index: Index) -> Value:
-            x, top = upcast(self.at(index), self.dtype), best.at(index)
-            found = call("eq", x, upcast(top, self.dtype))
+        def position_of_extreme(index: Index) -> Value:
+            x, extreme = upcast(self.at(index), self.dtype), best.at(index)
+            is_extreme = call("eq", x, upcast(extreme, self.dtype))
             if self.dtype.is_float:
-                found = found | call("isnan", x)
-            here, zero = index_value(index[at]), const(0, DType.I64)
-            return call("where", found, here, zero)
+                is_extreme = is_extreme | call("isnan", x)
+            position, zero = index_value(index[axis]), const(0, DType.I64)
+            return call("where", is_extreme, position, zero)
 
-        places = Tensor(self.size, DType.I64, place)
-        return best, running_reduction(b, places, at, ReductionKind.MAX, DType.I64)
+        positions = Tensor(self.size, DType.I64, position_of_extreme)
+        return best, running_reduction(b, positions, axis, ReductionKind.MAX, DType.I64)
 
     return rule
 
@@ -71,7 +71,7 @@ def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
     )
 
 
-_MANY = 4096  # maximum length: each element sums all elements before it
+_MAX_COMPLEX_LENGTH = 4096  # maximum length: each element sums all elements before it
 
 
 def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
@@ -83,80 +83,87 @@ def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
     It therefore continues from the previous step, or restarts at an element greater than the sum
     before it.
     """
-    size, held, real = x.size, x.dtype, x.dtype.real
+    size, dtype, real = x.size, x.dtype, x.dtype.real
     extent = size[dim]
-    if not extent.is_Integer or int(extent) > _MANY:
+    if not extent.is_Integer or int(extent) > _MAX_COMPLEX_LENGTH:
         raise Unsupported(
-            f"a running log-sum-exp of more than {_MANY} complex numbers is not supported"
+            f"a running log-sum-exp of more than {_MAX_COMPLEX_LENGTH} complex numbers is not "
+            "supported"
         )
-    plain = _sums_of_exponents(b, x, dim)
-    turn = const(2 * math.pi, real)
+    principal = _sums_of_exponents(b, x, dim)
+    full_turn = const(2 * math.pi, real)
 
-    def part(which: str, tensor: Tensor, index: Index) -> Value:
-        return call(which, upcast(tensor.at(index), held))
+    def component(op: str, tensor: Tensor, index: Index) -> Value:
+        return call(op, upcast(tensor.at(index), dtype))
 
     def turns(angle: Value, index: Index) -> Value:
         """The number of turns between an angle and the principal value at this index."""
-        return call("round", (angle - part("imag", plain, index)) / turn)
+        return call("round", (angle - component("imag", principal, index)) / full_turn)
 
     def after_first(index: Index, value: Callable[[Index], Value], first: Value) -> Value:
-        before = (*index[:dim], index[dim] - 1, *index[dim + 1 :])
-        return trees.masked_value(trees.less_than(_ZERO, index[dim]), value(before), first)
+        previous = (*index[:dim], index[dim] - 1, *index[dim + 1 :])
+        return trees.masked_value(trees.less_than(_ZERO, index[dim]), value(previous), first)
 
-    def begins(index: Index) -> Value:
-        anew = after_first(
+    def restart_position(index: Index) -> Value:
+        restarts = after_first(
             index,
-            lambda before: part("real", plain, before) < part("real", x, index),
+            lambda before: component("real", principal, before) < component("real", x, index),
             Const(True, DType.BOOL),
         )
-        return call("where", anew, index_value(index[dim]), 0)
+        return call("where", restarts, index_value(index[dim]), 0)
 
-    def going_on(index: Index) -> Value:
+    def step_turns(index: Index) -> Value:
         return after_first(
-            index, lambda before: turns(part("imag", plain, before), index), const(0, real)
+            index, lambda before: turns(component("imag", principal, before), index), const(0, real)
         )
 
     starts = running_reduction(
-        b, Tensor(size, DType.I64, begins), dim, ReductionKind.MAX, DType.I64
+        b, Tensor(size, DType.I64, restart_position), dim, ReductionKind.MAX, DType.I64
     )
-    gone = running_reduction(b, Tensor(size, real, going_on), dim, ReductionKind.SUM, real)
+    total_turns = running_reduction(b, Tensor(size, real, step_turns), dim, ReductionKind.SUM, real)
 
     def at_start(index: Index, start: Expr) -> Value:
-        there = (*index[:dim], start, *index[dim + 1 :])
-        return turns(part("imag", x, there), there) - gone.at(there)
+        start_index = (*index[:dim], start, *index[dim + 1 :])
+        return turns(component("imag", x, start_index), start_index) - total_turns.at(start_index)
 
-    def turned(index: Index) -> Value:
-        since = b.indirect(starts, index, extent, lambda start: at_start(index, start))
-        angle = turn * (gone.at(index) + since)
-        return call("complex", part("real", plain, index), part("imag", plain, index) + angle)
+    def with_turns(index: Index) -> Value:
+        turns_since_start = b.indirect(starts, index, extent, lambda start: at_start(index, start))
+        angle = full_turn * (total_turns.at(index) + turns_since_start)
+        return call(
+            "complex",
+            component("real", principal, index),
+            component("imag", principal, index) + angle,
+        )
 
-    return materialize(b, Tensor(size, held, turned))
+    return materialize(b, Tensor(size, dtype, with_turns))
 
 
 def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
     """The principal value at each index."""
-    held, real = x.dtype, x.dtype.real
+    dtype, real = x.dtype, x.dtype.real
 
-    def at(index: Index, place: Expr) -> Value:
-        return upcast(x.at((*index[:dim], place, *index[dim + 1 :])), held)
+    def at(index: Index, position: Expr) -> Value:
+        return upcast(x.at((*index[:dim], position, *index[dim + 1 :])), dtype)
 
-    parts = Tensor(x.size, real, lambda i: call("real", upcast(x.at(i), held)))
-    top = running_reduction(b, parts, dim, ReductionKind.MAX, real)
+    real_parts = Tensor(x.size, real, lambda i: call("real", upcast(x.at(i), dtype)))
+    maximum = running_reduction(b, real_parts, dim, ReductionKind.MAX, real)
 
     def finite(index: Index) -> Value:
-        greatest = top.at(index)
-        return upcast(call("where", call("isinf", greatest), 0, greatest), held)
+        greatest = maximum.at(index)
+        return upcast(call("where", call("isinf", greatest), 0, greatest), dtype)
 
     def term(index: Index, inner: Index) -> Value:
-        power = call("exp", at(index, inner[0]) - finite(index))
-        return trees.masked_value(trees.less_than(inner[0], index[dim] + 1), power, const(0, held))
+        exponential = call("exp", at(index, inner[0]) - finite(index))
+        return trees.masked_value(
+            trees.less_than(inner[0], index[dim] + 1), exponential, const(0, dtype)
+        )
 
     return b.reduction(
         x.size,
         (x.size[dim],),
         ReductionKind.SUM,
         term,
-        dtype=held,
+        dtype=dtype,
         after=lambda total, index: call("log", total) + finite(index),
     )
 
@@ -210,15 +217,15 @@ def cumulative_trapezoid(
     """The cumulative integral by the trapezoidal rule."""
     meta = b.meta()
     areas = _areas(y, x, dim)
-    at = normalize_dim(dim, y.rank)
+    axis = normalize_dim(dim, y.rank)
     if x is None:
         scaled = Tensor(
             areas.size, meta.dtype, lambda i: _halved(upcast(areas.at(i), meta.dtype), x, dx)
         )
-        return running_reduction(b, scaled, at, ReductionKind.SUM, meta.dtype)
-    whole = areas.dtype if areas.dtype.is_inexact else DType.I64
-    sums = running_reduction(b, areas, at, ReductionKind.SUM, whole)
-    read = sums.at
+        return running_reduction(b, scaled, axis, ReductionKind.SUM, meta.dtype)
+    sum_dtype = areas.dtype if areas.dtype.is_inexact else DType.I64
+    sums = running_reduction(b, areas, axis, ReductionKind.SUM, sum_dtype)
+    sum_at = sums.at
     return materialize(
-        b, Tensor(sums.size, meta.dtype, lambda i: _halved(upcast(read(i), meta.dtype), x, dx))
+        b, Tensor(sums.size, meta.dtype, lambda i: _halved(upcast(sum_at(i), meta.dtype), x, dx))
     )

@@ -42,18 +42,24 @@ class Sources:
 def combine_dtype(dtype: DType) -> DType:
     """The type in which values are combined: f32 for narrower floats (rounded once, at the end),
     i32 for small integers and booleans, i64 for unsigned integers of at least 4 bytes."""
-    wide = dtype.compute_dtype
-    return wide if wide in ATOMIC else DType.I64 if wide.itemsize >= 4 else DType.I32
+    compute_dtype = dtype.compute_dtype
+    return (
+        compute_dtype
+        if compute_dtype in ATOMIC
+        else DType.I64
+        if compute_dtype.itemsize >= 4
+        else DType.I32
+    )
 
 
 def combine(
-    b: Builder, self: Tensor, kind: ReductionKind, sources: Sources, begin: Reader | None = None
+    b: Builder, self: Tensor, kind: ReductionKind, sources: Sources, initial: Reader | None = None
 ) -> Tensor:
-    """``self`` with every source combined into its position; ``begin`` replaces ``self``'s own
+    """``self`` with every source combined into its position; ``initial`` replaces ``self``'s own
     elements. Elements are rounded to 16-bit floats only when stored."""
     if self.dtype.is_complex:
-        return _combined_parts(b, self, kind, sources, begin or self.at)
-    held = combine_dtype(self.dtype)
+        return _combine_complex(b, self, kind, sources, initial or self.at)
+    accumulate_dtype = combine_dtype(self.dtype)
     if self.dtype is DType.U64 and kind in (ReductionKind.MAX, ReductionKind.MIN):
         raise Unsupported(
             "scatter by the maximum or minimum of 64-bit unsigned integers is not supported"
@@ -61,42 +67,42 @@ def combine(
     if self.dtype is DType.BOOL:
         kind = _BOOL_KINDS.get(kind, kind)
 
-    def wide(read: Reader) -> Reader:
-        return lambda i: upcast(read(i), held)
+    def in_accumulate_dtype(read: Reader) -> Reader:
+        return lambda i: upcast(read(i), accumulate_dtype)
 
     result = b.scatter(
         self.size,
-        held,
+        accumulate_dtype,
         kind,
-        wide(begin or self.at),
+        in_accumulate_dtype(initial or self.at),
         sources.size,
         sources.places,
-        wide(sources.value),
+        in_accumulate_dtype(sources.value),
         sources.condition,
     )
-    if held is self.dtype:
+    if accumulate_dtype is self.dtype:
         return result
     return Tensor(self.size, self.dtype, lambda i: from_combine_dtype(result.at(i), self.dtype))
 
 
-def _combined_parts(
-    b: Builder, self: Tensor, kind: ReductionKind, sources: Sources, begin: Reader
+def _combine_complex(
+    b: Builder, self: Tensor, kind: ReductionKind, sources: Sources, initial: Reader
 ) -> Tensor:
     """Sums of complex numbers, computed separately for the real and imaginary parts."""
     if kind is not ReductionKind.SUM:
         raise Unsupported("scatter of complex numbers other than by a sum is not supported")
     dtype = self.dtype
 
-    def part(name: str, read: Reader) -> Reader:
+    def component(name: str, read: Reader) -> Reader:
         return lambda i: call(name, upcast(read(i), dtype))
 
     real, imaginary = (
         combine(
             b,
-            Tensor(self.size, dtype.real, part(name, self.at)),
+            Tensor(self.size, dtype.real, component(name, self.at)),
             kind,
-            replace(sources, value=part(name, sources.value)),
-            part(name, begin),
+            replace(sources, value=component(name, sources.value)),
+            component(name, initial),
         )
         for name in ("real", "imag")
     )
@@ -126,7 +132,7 @@ def neutral_element(kind: ReductionKind, dtype: DType) -> Value:
 
 def count_sources(b: Builder, size: tuple[Expr, ...], sources: Sources) -> Tensor:
     """The number of sources that reach each position."""
-    dtype = _numbering(product(sources.size), b)
+    dtype = _number_dtype(product(sources.size), b)
     return b.scatter(
         size,
         dtype,
@@ -149,7 +155,7 @@ def last_source(
     """The number of the last source that reaches each position, -1 if there is none. Sources are
     numbered in row-major order, or by ``number`` of their index, which is below ``count``."""
     numbered = number or (lambda i: flatten_index(i, sources.size))
-    dtype = _numbering(product(sources.size) if count is None else count, b)
+    dtype = _number_dtype(product(sources.size) if count is None else count, b)
     return b.scatter(
         size,
         dtype,
@@ -181,33 +187,33 @@ def overwrite(
 
     def read(i: Index) -> Value:
         key = tuple(i[d] for d in keys)
-        number = winner.at(key)
-        reached = number >= 0
-        brought = b.indirect(
+        source_number = winner.at(key)
+        is_written = source_number >= 0
+        source_value = b.indirect(
             winner, key, product(size), lambda n: value(unflatten_index(n, size), i), wrap=False
         )
-        return trees.masked_value(reached, upcast(brought, self.dtype), self.at(i))
+        return trees.masked_value(is_written, upcast(source_value, self.dtype), self.at(i))
 
     return Tensor(self.size, self.dtype, read)
 
 
 def flatten_index(index: Sequence[Expr], size: Sequence[Expr]) -> Expr:
     """The row-major position of an index."""
-    number: Expr = sympy.Integer(0)
+    position: Expr = sympy.Integer(0)
     for i, extent in zip(index, size, strict=True):
-        number = number * extent + i
-    return number
+        position = position * extent + i
+    return position
 
 
-def unflatten_index(number: Expr, size: tuple[Expr, ...]) -> Index:
+def unflatten_index(position: Expr, size: tuple[Expr, ...]) -> Index:
     """The index at a row-major position."""
     index: list[Expr] = []
     for d, extent in enumerate(size):
-        rest = FloorDiv(number, product(size[d + 1 :]))
-        index.append(rest if d == 0 else Mod(rest, extent))
+        quotient = FloorDiv(position, product(size[d + 1 :]))
+        index.append(quotient if d == 0 else Mod(quotient, extent))
     return tuple(index)
 
 
-def _numbering(count: Expr, b: Builder) -> DType:
+def _number_dtype(count: Expr, b: Builder) -> DType:
     """The integer type that can number this many sources."""
     return DType.I32 if bounds(count, b.sizes)[1] <= INT32_MAX else DType.I64

@@ -24,8 +24,10 @@ from scheduler.lowering.scans import running_reduction
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import reshape
 
-_BLOCK = 32  # elements or blocks compared in one step
-_STEPS = 4  # at most, for a known length up to 32^4 elements; a longer one has a larger first step
+_COMPARED_PER_STEP = 32  # elements or blocks compared in one step
+_MAX_STEPS = (
+    4  # at most, for a known length up to 32^4 elements; a longer one has a larger first step
+)
 
 
 def partition_point(
@@ -33,17 +35,19 @@ def partition_point(
 ) -> Tensor:
     """The number of ``length`` elements that are ``before`` the value at each index. The predicate
     must hold for a prefix of the elements."""
-    step = _BLOCK
+    step = _COMPARED_PER_STEP
     if length.is_Integer:
         step = 1
-        while step * _BLOCK < int(length) and step < _BLOCK ** (_STEPS - 1):
-            step *= _BLOCK
-    found: Tensor | None = None
+        while step * _COMPARED_PER_STEP < int(length) and step < _COMPARED_PER_STEP ** (
+            _MAX_STEPS - 1
+        ):
+            step *= _COMPARED_PER_STEP
+    count: Tensor | None = None
     while True:
-        found = _refine_count(b, size, length, before, step, found)
+        count = _refine_count(b, size, length, before, step, count)
         if step == 1:
-            return found
-        step //= _BLOCK
+            return count
+        step //= _COMPARED_PER_STEP
 
 
 def _refine_count(
@@ -52,27 +56,31 @@ def _refine_count(
     length: Expr,
     before: Callable[[Index, Expr], Value],
     step: int,
-    known: Tensor | None,
+    coarse_count: Tensor | None,
 ) -> Tensor:
-    """Add to ``known`` the elements of the following blocks of ``step`` elements that are entirely
-    before the value."""
-    blocks = as_expr(_BLOCK) if known else FloorDiv(length + (step - 1), as_expr(step))
+    """Add to ``coarse_count`` the elements of the following blocks of ``step`` elements that lie
+    entirely before the value."""
+    blocks = (
+        as_expr(_COMPARED_PER_STEP)
+        if coarse_count
+        else FloorDiv(length + (step - 1), as_expr(step))
+    )
     zero = const(0, DType.I64)
 
     def read(index: Index, inner: Index) -> Value:
         last = step * inner[0] + (step - 1)
-        if known is None:
-            inside = trees.less_than(last, length)
-            return trees.masked_value(inside, upcast(before(index, last), DType.I64), zero)
-        position = known.at(index) + index_value(last)
-        inside = position < index_value(length)
-        here = Tensor((), DType.I64, lambda _: position)
-        holds = b.indirect(here, (), length, lambda x: before(index, x), wrap=False)
-        return trees.masked_value(inside, upcast(holds, DType.I64), zero)
+        if coarse_count is None:
+            is_inside = trees.less_than(last, length)
+            return trees.masked_value(is_inside, upcast(before(index, last), DType.I64), zero)
+        position = coarse_count.at(index) + index_value(last)
+        is_inside = position < index_value(length)
+        position_tensor = Tensor((), DType.I64, lambda _: position)
+        is_before = b.indirect(position_tensor, (), length, lambda x: before(index, x), wrap=False)
+        return trees.masked_value(is_inside, upcast(is_before, DType.I64), zero)
 
     def after(count: Value, index: Index) -> Value:
         elements = count if step == 1 else count * step
-        return elements if known is None else known.at(index) + elements
+        return elements if coarse_count is None else coarse_count.at(index) + elements
 
     return b.reduction(size, (blocks,), ReductionKind.SUM, read, dtype=DType.I64, after=after)
 
@@ -88,8 +96,8 @@ def _search(
         row = index[:-1] if sequence.rank > 1 else ()
         if sorter is None:
             return upcast(sequence.at((*row, x)), dtype)
-        chosen = b.indirect(sorter, (*row, x), length, lambda y: sequence.at((*row, y)))
-        return upcast(chosen, dtype)
+        element_value = b.indirect(sorter, (*row, x), length, lambda y: sequence.at((*row, y)))
+        return upcast(element_value, dtype)
 
     def sought_at(index: Index) -> Value:
         if isinstance(value, Tensor):
@@ -98,18 +106,20 @@ def _search(
 
     def before(index: Index, x: Expr) -> Value:
         sought = sought_at(index)
-        holds = call("le" if right else "lt", element(index, x), sought)
+        is_before = call("le" if right else "lt", element(index, x), sought)
         # NaN is the greatest value: every element comes before it.
-        return holds | call("isnan", sought) if dtype.is_float else holds
+        return is_before | call("isnan", sought) if dtype.is_float else is_before
 
     if length == 0:
-        found = Tensor(meta.size, DType.I64, lambda _: const(0, DType.I64))
+        positions = Tensor(meta.size, DType.I64, lambda _: const(0, DType.I64))
     else:
-        found = partition_point(b, meta.size, length, before)
-    held = found.at
+        positions = partition_point(b, meta.size, length, before)
+    position_at = positions.at
     if meta.dtype is DType.I64:
-        return found
-    return materialize(b, Tensor(meta.size, meta.dtype, lambda i: trees.cast(held(i), meta.dtype)))
+        return positions
+    return materialize(
+        b, Tensor(meta.size, meta.dtype, lambda i: trees.cast(position_at(i), meta.dtype))
+    )
 
 
 def searchsorted(
@@ -130,7 +140,7 @@ def bucketize(b: Builder, self: Any, boundaries: Tensor, right: bool = False, **
     return _search(b, boundaries, self, bool(right))
 
 
-_FEW = 1024  # maximum number of values that each element is compared with
+_MAX_COMPARED = 1024  # maximum number of values that each element is compared with
 
 
 def isin(
@@ -143,25 +153,29 @@ def isin(
     **_: Any,
 ) -> Tensor:
     """Whether each element equals one of the test elements. NaN equals nothing."""
-    own = elements if elements is not None else element
-    others = test_elements if test_elements is not None else test_element
+    queries = elements if elements is not None else element
+    candidates = test_elements if test_elements is not None else test_element
     size = b.meta().size
-    dtype = promoted_type((own, others))
+    dtype = promoted_type((queries, candidates))
 
     def value(index: Index) -> Value:
-        return upcast(own.at(index), dtype) if isinstance(own, Tensor) else const(own, dtype)
-
-    def answer(found: Value) -> Value:
-        return ~found if invert else found
-
-    if not isinstance(others, Tensor):
-        equal = const(others, dtype)
-        return materialize(
-            b, Tensor(size, DType.BOOL, lambda i: answer(call("eq", value(i), equal)))
+        return (
+            upcast(queries.at(index), dtype)
+            if isinstance(queries, Tensor)
+            else const(queries, dtype)
         )
-    count = product(others.size)
-    flat = reshape(b, others, (count,))
-    if count.is_Integer and int(count) > _FEW:
+
+    def answer(is_member: Value) -> Value:
+        return ~is_member if invert else is_member
+
+    if not isinstance(candidates, Tensor):
+        candidate = const(candidates, dtype)
+        return materialize(
+            b, Tensor(size, DType.BOOL, lambda i: answer(call("eq", value(i), candidate)))
+        )
+    count = product(candidates.size)
+    flat = reshape(b, candidates, (count,))
+    if count.is_Integer and int(count) > _MAX_COMPARED:
         return _isin_sorted(b, size, flat, dtype, value, answer)
     return b.reduction(
         size,
@@ -185,20 +199,22 @@ def _isin_sorted(
     """``isin`` by binary search: compare the value with the element at its insertion index."""
     length = flat.size[0]
     ordered = b.sort(flat, 0)[0]
-    at = partition_point(b, size, length, lambda i, x: upcast(ordered.at((x,)), dtype) < value(i))
+    insertion = partition_point(
+        b, size, length, lambda i, x: upcast(ordered.at((x,)), dtype) < value(i)
+    )
 
     def read(index: Index) -> Value:
-        place = at.at(index)
-        inside = place < index_value(length)
-        here = Tensor((), DType.I64, lambda _: place)
-        found = b.indirect(
-            here,
+        position = insertion.at(index)
+        is_inside = position < index_value(length)
+        position_tensor = Tensor((), DType.I64, lambda _: position)
+        is_equal_at = b.indirect(
+            position_tensor,
             (),
             length,
             lambda x: call("eq", upcast(ordered.at((x,)), dtype), value(index)),
             wrap=False,
         )
-        return answer(inside & found)
+        return answer(is_inside & is_equal_at)
 
     return materialize(b, Tensor(size, DType.BOOL, read))
 
@@ -217,23 +233,28 @@ def repeat_interleave(
     if self is None:
         if 0 in (repeats.size[0], meta.size[0]):
             return Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
-        found = _sources(b, repeats, repeats.size[0], meta.size[0])
+        source_at = _sources(b, repeats, repeats.size[0], meta.size[0])
         return materialize(
-            b, Tensor(meta.size, meta.dtype, lambda i: trees.cast(found(i), meta.dtype))
+            b, Tensor(meta.size, meta.dtype, lambda i: trees.cast(source_at(i), meta.dtype))
         )
     if dim is None:
         self = views.reshape(b, self, (product(self.size),))
-    at = views.normalize_dim(0 if dim is None else dim, self.rank)
-    length = self.size[at]
+    axis = views.normalize_dim(0 if dim is None else dim, self.rank)
+    length = self.size[axis]
     if 0 in meta.size or length == 0:
         return Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
-    source = _sources(b, repeats, length, meta.size[at])
-    places_found = Tensor(meta.size[at : at + 1], DType.I64, source)
-    read = self.at
+    source = _sources(b, repeats, length, meta.size[axis])
+    source_positions = Tensor(meta.size[axis : axis + 1], DType.I64, source)
+    element_at = self.at
 
     def element(i: Index) -> Value:
-        place = i[at : at + 1]
-        return b.indirect(places_found, place, length, lambda x: read((*i[:at], x, *i[at + 1 :])))
+        result_position = i[axis : axis + 1]
+        return b.indirect(
+            source_positions,
+            result_position,
+            length,
+            lambda x: element_at((*i[:axis], x, *i[axis + 1 :])),
+        )
 
     return materialize(b, Tensor(meta.size, meta.dtype, element))
 
@@ -241,8 +262,8 @@ def repeat_interleave(
 def _sources(b: Builder, repeats: Tensor, length: Expr, size: Expr) -> Callable[[Index], Value]:
     """Return the source position, below ``length``, of each of ``size`` results."""
     counts = views.broadcast(views.reshape(b, repeats, (product(repeats.size),)), (length,))
-    wide = Tensor(counts.size, DType.I64, lambda i: upcast(counts.at(i), DType.I64))
-    sums = running_reduction(b, wide, 0, ReductionKind.SUM, DType.I64)
+    wide_counts = Tensor(counts.size, DType.I64, lambda i: upcast(counts.at(i), DType.I64))
+    sums = running_reduction(b, wide_counts, 0, ReductionKind.SUM, DType.I64)
 
     def before(index: Index, x: Expr) -> Value:
         return sums.at((x,)) <= index_value(index[0])

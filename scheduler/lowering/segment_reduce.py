@@ -42,39 +42,39 @@ def segment_reduce(
         raise Unsupported(f"a reduction by {reduce!r} is not supported")
     ends = _ends(b, lengths, offsets)
     segment = _segments(b, data.size[: axis + 1], ends)
-    kind, meta, held = _KINDS[reduce], b.meta(), data.dtype
-    begin = neutral_element(kind, held) if initial is None else const(initial, held)
+    kind, meta, dtype = _KINDS[reduce], b.meta(), data.dtype
+    initial_value = neutral_element(kind, dtype) if initial is None else const(initial, dtype)
 
     def places(i: Index) -> Sequence[Expr | Value]:
         return (*i[:axis], segment.at(i[: axis + 1]), *i[axis + 1 :])
 
-    def inside(i: Index) -> Value:
-        most = index_value(ends.size[-1])
-        return segment.at(i[: axis + 1]) < most
+    def is_in_segment(i: Index) -> Value:
+        segment_count_value = index_value(ends.size[-1])
+        return segment.at(i[: axis + 1]) < segment_count_value
 
-    nothing = full(meta.size, 0, held)
-    sources = Sources(data.size, places, data.at, inside)
-    result = combine(b, nothing, kind, sources, lambda _: begin)
+    zeros = full(meta.size, 0, dtype)
+    sources = Sources(data.size, places, data.at, is_in_segment)
+    result = combine(b, zeros, kind, sources, lambda _: initial_value)
     if reduce != "mean":
         return materialize(b, result)
-    each = Sources(data.size[: axis + 1], places, data.at, inside)
-    counts = count_sources(b, meta.size[: axis + 1], each)
-    kept = const(float("nan"), held) if initial is None else begin
+    counted_sources = Sources(data.size[: axis + 1], places, data.at, is_in_segment)
+    counts = count_sources(b, meta.size[: axis + 1], counted_sources)
+    empty_value = const(float("nan"), dtype) if initial is None else initial_value
 
     def read(i: Index) -> Value:
-        number = counts.at(i[: axis + 1])
-        least = upcast(call("maximum", number, 1), held)
-        some = number > 0
-        return call("where", some, result.at(i) / least, kept)
+        count = counts.at(i[: axis + 1])
+        divisor = upcast(call("maximum", count, 1), dtype)
+        is_nonempty = count > 0
+        return call("where", is_nonempty, result.at(i) / divisor, empty_value)
 
-    return materialize(b, Tensor(meta.size, held, read))
+    return materialize(b, Tensor(meta.size, dtype, read))
 
 
 def _ends(b: Builder, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
     """The end of each segment, for each leading index."""
     if offsets is not None and lengths is None:
-        later = (*offsets.size[:-1], offsets.size[-1] - 1)
-        return offsets.view(later, lambda i: (*i[:-1], i[-1] + 1))
+        end_size = (*offsets.size[:-1], offsets.size[-1] - 1)
+        return offsets.view(end_size, lambda i: (*i[:-1], i[-1] + 1))
     if lengths is None:
         raise Unsupported("segments given by indices are not supported")
 
@@ -90,12 +90,12 @@ def _segments(b: Builder, size: tuple[Expr, ...], ends: Tensor) -> Tensor:
     def places(i: Index) -> Sequence[Expr | Value]:
         return (*i[:-1], ends.at(i))
 
-    def inside(i: Index) -> Value:
+    def is_used(i: Index) -> Value:
         return upcast(ends.at(i), DType.I64) < index_value(size[-1])
 
-    ended = count_sources(b, size, Sources(ends.size, places, ends.at, inside))
+    end_counts = count_sources(b, size, Sources(ends.size, places, ends.at, is_used))
 
     def read(i: Index) -> Value:
-        return upcast(ended.at(i), DType.I64)
+        return upcast(end_counts.at(i), DType.I64)
 
     return b.scan(size, len(size) - 1, ReductionKind.SUM, read, DType.I64)

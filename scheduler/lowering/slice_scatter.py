@@ -23,13 +23,13 @@ from scheduler.lowering.views import normalize_dim, position_along, start_along
 
 
 def select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: Any) -> Tensor:
-    at = normalize_dim(dim, self.rank)
-    chosen = position_along(b, index, self.size[at])
+    axis = normalize_dim(dim, self.rank)
+    position = position_along(b, index, self.size[axis])
 
     def read(i: Index) -> Value:
-        here = trees.equal(i[at], chosen)
+        is_selected = trees.equal(i[axis], position)
         return trees.masked_value(
-            here, upcast(src.at((*i[:at], *i[at + 1 :])), self.dtype), self.at(i)
+            is_selected, upcast(src.at((*i[:axis], *i[axis + 1 :])), self.dtype), self.at(i)
         )
 
     return materialize(b, Tensor(self.size, self.dtype, read))
@@ -44,22 +44,22 @@ def slice_scatter(
     end: Any = None,
     step: int = 1,
 ) -> Tensor:
-    at = normalize_dim(dim, self.rank)
+    axis = normalize_dim(dim, self.rank)
     if not isinstance(step, int) or step < 1:
         raise Unsupported(f"slice_scatter with step {step} is not supported")
-    first = start_along(b, start, self.size[at])
-    last = first + src.size[at] * step
+    first = start_along(b, start, self.size[axis])
+    last = first + src.size[axis] * step
 
     def read(i: Index) -> Value:
-        x = i[at]
-        place = x - first
-        conditions = [index_value(x) >= index_value(first)]
-        conditions.append(trees.less_than(x, last))
+        position = i[axis]
+        source_position = position - first
+        conditions = [index_value(position) >= index_value(first)]
+        conditions.append(trees.less_than(position, last))
         if step > 1:
-            rest = index_value(Mod(place, as_expr(step)))
-            conditions.append(call("eq", rest, index_value(0)))
-            place = FloorDiv(place, as_expr(step))
-        value = upcast(src.at((*i[:at], place, *i[at + 1 :])), self.dtype)
+            remainder = index_value(Mod(source_position, as_expr(step)))
+            conditions.append(call("eq", remainder, index_value(0)))
+            source_position = FloorDiv(source_position, as_expr(step))
+        value = upcast(src.at((*i[:axis], source_position, *i[axis + 1 :])), self.dtype)
         return trees.masked_value(trees.all_of(*conditions), value, self.at(i))
 
     return materialize(b, Tensor(self.size, self.dtype, read))
@@ -72,12 +72,14 @@ def diagonal_scatter(
     below, right = max(-offset, 0), max(offset, 0)
 
     def read(i: Index) -> Value:
-        along = i[first] - below
-        same = trees.equal(along, i[second] - right)
-        inside = index_value(along) >= index_value(0)
-        rest = tuple(x for d, x in enumerate(i) if d not in (first, second))
+        diagonal_position = i[first] - below
+        is_on_diagonal = trees.equal(diagonal_position, i[second] - right)
+        is_not_before = index_value(diagonal_position) >= index_value(0)
+        leading = tuple(x for d, x in enumerate(i) if d not in (first, second))
         return trees.masked_value(
-            trees.all_of(same, inside), upcast(src.at((*rest, along)), self.dtype), self.at(i)
+            trees.all_of(is_on_diagonal, is_not_before),
+            upcast(src.at((*leading, diagonal_position)), self.dtype),
+            self.at(i),
         )
 
     return materialize(b, Tensor(self.size, self.dtype, read))
@@ -111,33 +113,33 @@ def unfold_backward(
     """The sum over the windows that contain an element: those that begin less than ``size`` before
     it."""
     meta = b.meta()
-    at = normalize_dim(dim, len(meta.size))
+    axis = normalize_dim(dim, len(meta.size))
     if not meta.size:
         return grad_in.view(meta.size, lambda _: (sympy.Integer(0),))
-    held = combine_dtype(grad_in.dtype)
-    most = -(-size // step)
+    sum_dtype = combine_dtype(grad_in.dtype)
+    max_windows = -(-size // step)
 
     def read(i: Index, window: Index) -> Value:
-        number = FloorDiv(i[at], as_expr(step)) - window[0]
-        place = i[at] - number * step
-        inside = trees.all_of(
-            index_value(number) >= index_value(0),
-            trees.less_than(number, grad_in.size[at]),
-            trees.less_than(place, as_expr(size)),
+        window_number = FloorDiv(i[axis], as_expr(step)) - window[0]
+        tap = i[axis] - window_number * step
+        is_inside = trees.all_of(
+            index_value(window_number) >= index_value(0),
+            trees.less_than(window_number, grad_in.size[axis]),
+            trees.less_than(tap, as_expr(size)),
         )
-        value = upcast(grad_in.at((*i[:at], number, *i[at + 1 :], place)), held)
-        return trees.masked_value(inside, value, const(0, held))
+        value = upcast(grad_in.at((*i[:axis], window_number, *i[axis + 1 :], tap)), sum_dtype)
+        return trees.masked_value(is_inside, value, const(0, sum_dtype))
 
     def after(value: Value, _: Index) -> Value:
         return from_combine_dtype(value, grad_in.dtype)
 
-    sums = held.compute_dtype if held.is_float else DType.I64
+    accumulate = sum_dtype.compute_dtype if sum_dtype.is_float else DType.I64
     return b.reduction(
         meta.size,
-        (as_expr(most),),
+        (as_expr(max_windows),),
         ReductionKind.SUM,
         read,
         dtype=grad_in.dtype,
-        accumulate=sums,
+        accumulate=accumulate,
         after=after,
     )

@@ -17,25 +17,25 @@ from scheduler.lowering.reductions import full_index, normalize_dims, reduce, ro
 from scheduler.lowering.tensor import Index, Tensor
 
 
-def lazy_log_softmax(b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType) -> Tensor:
+def lazy_log_softmax(b: Builder, tensor: Tensor, dims: tuple[int, ...], dtype: DType) -> Tensor:
     """(x - max) - log(sum), computed where it is read; only the two reductions are in memory."""
-    return _normalize(b, tensor, dims, held, log=True, safe=False)
+    return _normalize_rows(b, tensor, dims, dtype, log=True, safe=False)
 
 
-def _normalize(
-    b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType, *, log: bool, safe: bool
+def _normalize_rows(
+    b: Builder, tensor: Tensor, dims: tuple[int, ...], dtype: DType, *, log: bool, safe: bool
 ) -> Tensor:
     """``safe``: a row of only minus infinity gives 0 instead of NaN."""
 
     def finite(acc: Value, _: Index) -> Value:
-        lowest = call("eq", acc, -math.inf)
-        return call("where", lowest, 0, acc) if safe else acc
+        is_lowest = call("eq", acc, -math.inf)
+        return call("where", is_lowest, 0, acc) if safe else acc
 
-    top = reduce(b, tensor, dims, ReductionKind.MAX, dtype=held, after=finite)
+    maximum = reduce(b, tensor, dims, ReductionKind.MAX, dtype=dtype, after=finite)
 
-    def shifted(value: Value, place: Index) -> Value:
-        at = row_index(place, dims)
-        return value - top.at(at)
+    def shifted(value: Value, index: Index) -> Value:
+        row = row_index(index, dims)
+        return value - maximum.at(row)
 
     def after(acc: Value, _: Index) -> Value:
         if safe:
@@ -43,17 +43,17 @@ def _normalize(
         return call("log", acc) if log else acc
 
     total = sum_over(
-        b, tensor, dims, dtype=held, before=lambda v, i: call("exp", shifted(v, i)), after=after
+        b, tensor, dims, dtype=dtype, before=lambda v, i: call("exp", shifted(v, i)), after=after
     )
 
     def read(index: Index) -> Value:
-        x = shifted(upcast(tensor.at(index), held), index)
-        at = row_index(index, dims)
+        x = shifted(upcast(tensor.at(index), dtype), index)
+        row = row_index(index, dims)
         if log:
-            return x - total.at(at)
-        return call("exp", x) / total.at(at)
+            return x - total.at(row)
+        return call("exp", x) / total.at(row)
 
-    return Tensor(tensor.size, held, read)
+    return Tensor(tensor.size, dtype, read)
 
 
 def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
@@ -62,7 +62,7 @@ def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()
         dims = normalize_dims(dim, self.rank)
-        result = _normalize(b, self, dims, meta.dtype.compute_dtype, log=log, safe=safe)
+        result = _normalize_rows(b, self, dims, meta.dtype.compute_dtype, log=log, safe=safe)
         return b.pointwise(meta.size, meta.dtype, result.at)
 
     return rule
@@ -78,20 +78,22 @@ def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tens
         return call("where", call("isinf", acc), 0, acc)
 
     real = compute_dtype.real
-    sizes = self
+    real_parts = self
     if self.dtype.is_complex:  # torch: shifted by the greatest real part
-        sizes = Tensor(self.size, real, lambda i: call("real", upcast(self.at(i), compute_dtype)))
-    top = reduce(b, sizes, dims, ReductionKind.MAX, dtype=real, after=finite)
+        real_parts = Tensor(
+            self.size, real, lambda i: call("real", upcast(self.at(i), compute_dtype))
+        )
+    maximum = reduce(b, real_parts, dims, ReductionKind.MAX, dtype=real, after=finite)
     keeps = len(meta.size) == self.rank
 
-    def shifted(value: Value, place: Index) -> Value:
-        at = row_index(place, dims)
-        return call("exp", value - upcast(top.at(at), compute_dtype))
+    def shifted(value: Value, index: Index) -> Value:
+        row = row_index(index, dims)
+        return call("exp", value - upcast(maximum.at(row), compute_dtype))
 
     def after(acc: Value, index: Index) -> Value:
         zeros = (sympy.Integer(0),) * len(dims)
-        at = index if keeps else full_index(index, zeros, dims, self.rank, False)
-        return call("log", acc) + upcast(top.at(at), compute_dtype)
+        row = index if keeps else full_index(index, zeros, dims, self.rank, False)
+        return call("log", acc) + upcast(maximum.at(row), compute_dtype)
 
     return sum_over(
         b,
@@ -113,17 +115,19 @@ def softmax_backward(log: bool) -> Callable[..., Tensor]:
         compute_dtype = output.dtype.compute_dtype
         dims = normalize_dims(dim, output.rank)
 
-        def weighed(value: Value, place: Index) -> Value:
-            return value * upcast(output.at(place), compute_dtype)
+        def weighted(value: Value, index: Index) -> Value:
+            return value * upcast(output.at(index), compute_dtype)
 
-        total = sum_over(b, grad_output, dims, dtype=compute_dtype, before=None if log else weighed)
+        total = sum_over(
+            b, grad_output, dims, dtype=compute_dtype, before=None if log else weighted
+        )
 
         def read(index: Index) -> Value:
-            at = row_index(index, dims)
+            row = row_index(index, dims)
             g, y = (upcast(t.at(index), compute_dtype) for t in (grad_output, output))
             if log:
-                return g - call("exp", y) * total.at(at)
-            return y * (g - total.at(at))
+                return g - call("exp", y) * total.at(row)
+            return y * (g - total.at(row))
 
         return b.pointwise(meta.size, meta.dtype, read)
 

@@ -45,22 +45,22 @@ def x_times_log(log: str) -> Callable[..., Tensor]:
 
 def entr(x: Value) -> Value:
     """-x log(x); 0 at 0, minus infinity below."""
-    inside = -(x * call("log", x))
-    below = call("where", call("eq", x, 0), const(0, x.dtype), const(-math.inf, x.dtype))
+    entropy = -(x * call("log", x))
+    at_most_zero = call("where", call("eq", x, 0), const(0, x.dtype), const(-math.inf, x.dtype))
     positive = x > 0
-    return call("where", call("isnan", x), x, call("where", positive, inside, below))
+    return call("where", call("isnan", x), x, call("where", positive, entropy, at_most_zero))
 
 
 def sinc(x: Value) -> Value:
     """sin(pi x) / (pi x); 1 at 0."""
-    turned = x * math.pi
-    return call("where", call("eq", x, 0), 1, call("sin", turned) / turned)
+    scaled = x * math.pi
+    return call("where", call("eq", x, 0), 1, call("sin", scaled) / scaled)
 
 
 def spherical_bessel_j0(x: Value) -> Value:
     """sin(x) / x; 1 at 0, 0 at infinity."""
-    whole = call("where", call("eq", x, 0), 1, call("sin", x) / x)
-    return call("where", call("isinf", x), 0, whole)
+    finite = call("where", call("eq", x, 0), 1, call("sin", x) / x)
+    return call("where", call("isinf", x), 0, finite)
 
 
 def ndtr(x: Value) -> Value:
@@ -161,8 +161,8 @@ def angle(b: Builder, self: Tensor) -> Tensor:
 
     def function(x: Value) -> Value:
         below = x < 0
-        turned = call("where", below, const(math.pi, x.dtype), const(0, x.dtype))
-        return call("where", call("isnan", x), x, turned)
+        result = call("where", below, const(math.pi, x.dtype), const(0, x.dtype))
+        return call("where", call("isnan", x), x, result)
 
     return elementwise(b, (self,), function)
 
@@ -177,13 +177,13 @@ def isclose(
 ) -> Tensor:
     """``|x - y| <= atol + rtol |y|``, or equal."""
     dtype = promoted_type((self, other))
-    held = dtype if dtype.is_float else DType.F64
+    compute_dtype = dtype if dtype.is_float else DType.F64
 
     def function(x: Value, y: Value) -> Value:
         close = call("eq", x, y)
         if equal_nan:
-            both = call("isnan", x) & call("isnan", y)
-            close = close | both
+            are_nan = call("isnan", x) & call("isnan", y)
+            close = close | are_nan
         if rtol == 0 and atol == 0:
             return close
         allowed = atol + call("abs", y * rtol)
@@ -191,7 +191,7 @@ def isclose(
         near = call("isfinite", distance) & (distance <= allowed)
         return close | near
 
-    return elementwise(b, (self, other), function, held)
+    return elementwise(b, (self, other), function, compute_dtype)
 
 
 def shift(op: str) -> Callable[..., Tensor]:
@@ -207,12 +207,12 @@ def shift(op: str) -> Callable[..., Tensor]:
         bits = dtype.itemsize * 8
 
         def function(x: Value, y: Value) -> Value:
-            inside = (y >= 0) & (y < bits)
-            shifted = call(op, x, call("where", inside, y, 0))
+            is_in_range = (y >= 0) & (y < bits)
+            shifted = call(op, x, call("where", is_in_range, y, 0))
             if op == "lshift":
-                return call("where", inside, shifted, 0)
-            all_sign = call("where", x < 0, const(0, x.dtype) - 1, 0)
-            return call("where", inside, shifted, all_sign)
+                return call("where", is_in_range, shifted, 0)
+            sign_bits = call("where", x < 0, const(0, x.dtype) - 1, 0)
+            return call("where", is_in_range, shifted, sign_bits)
 
         return elementwise(b, (self, other), function)
 
@@ -241,7 +241,7 @@ def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 
 #: The smallest positive number of the types that float32 represents exactly.
-_LEAST = {DType.F16: 2.0**-24, DType.BF16: 2.0**-133}
+_MIN_POSITIVE = {DType.F16: 2.0**-24, DType.BF16: 2.0**-133}
 
 
 def _next_narrow(x: Value, y: Value, dtype: DType) -> Value:
@@ -249,23 +249,25 @@ def _next_narrow(x: Value, y: Value, dtype: DType) -> Value:
     Below the smallest normal number (float16's subnormals are normal in float32) the spacing is
     constant."""
     spacing = 2**13 if dtype is DType.F16 else 2**16
-    least, normal = _LEAST[dtype], const(_LEAST[dtype] / (2 * dtype.eps), x.dtype)
-    size, away = call("abs", x), call("eq", y > x, x > 0)
+    min_positive = _MIN_POSITIVE[dtype]
+    min_normal = const(min_positive / (2 * dtype.eps), x.dtype)
+    magnitude, is_away = call("abs", x), call("eq", y > x, x > 0)
 
-    def stepped(step: int, inside: str) -> Value:
-        bits = Call("bit_cast", (size,), DType.I32) + step * spacing
-        flat = size + step * least
-        return call("where", call(inside, size, normal), flat, Call("bit_cast", (bits,), DType.F32))
+    def stepped(step: int, comparison: str) -> Value:
+        bits = Call("bit_cast", (magnitude,), DType.I32) + step * spacing
+        subnormal = magnitude + step * min_positive
+        normal = Call("bit_cast", (bits,), DType.F32)
+        return call("where", call(comparison, magnitude, min_normal), subnormal, normal)
 
-    greatest = size >= dtype.largest
-    up = call("where", greatest, math.inf, stepped(1, "lt"))
-    moved = call("where", away, up, stepped(-1, "le"))
-    moved = call("copysign", moved, x)
-    moved = call("where", call("eq", x, 0), call("copysign", least, y), moved)
+    is_largest = magnitude >= dtype.largest
+    increased = call("where", is_largest, math.inf, stepped(1, "lt"))
+    neighbour = call("where", is_away, increased, stepped(-1, "le"))
+    neighbour = call("copysign", neighbour, x)
+    neighbour = call("where", call("eq", x, 0), call("copysign", min_positive, y), neighbour)
     largest = call("copysign", dtype.largest, x)
-    moved = call("where", call("isinf", x), largest, moved)
-    moved = call("where", call("eq", x, y), y, moved)
-    return call("where", call("isnan", x), x, call("where", call("isnan", y), y, moved))
+    neighbour = call("where", call("isinf", x), largest, neighbour)
+    neighbour = call("where", call("eq", x, y), y, neighbour)
+    return call("where", call("isnan", x), x, call("where", call("isnan", y), y, neighbour))
 
 
 def gcd(x: Value, y: Value) -> Value:

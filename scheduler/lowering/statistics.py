@@ -92,36 +92,41 @@ def nanmean(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
 def histc(b: Builder, self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     """Bins of equal width from ``min`` to ``max``; the last one includes its end. Without a range,
     the range of the elements is used. Elements outside, and NaN, are in no bin."""
-    line = reshape(b, self, (product(self.size),))
+    flat = reshape(b, self, (product(self.size),))
     compute_dtype = self.dtype.compute_dtype
-    low, high = _range(b, line, float(min), float(max), compute_dtype)
+    low, high = _bin_range(b, flat, float(min), float(max), compute_dtype)
 
-    def inside(i: Index) -> Value:
-        value = upcast(line.at(i), compute_dtype)
+    def is_in_range(i: Index) -> Value:
+        value = upcast(flat.at(i), compute_dtype)
         return trees.all_of(value >= low, value <= high)
 
-    def place(i: Index) -> tuple[Value]:
-        above = upcast(line.at(i), compute_dtype) - low
-        scaled = above * bins
-        number = scaled / (high - low)
-        whole = trees.cast(number, DType.I64)
-        return (call("minimum", whole, bins - 1),)
+    def bin_of(i: Index) -> tuple[Value]:
+        offset = upcast(flat.at(i), compute_dtype) - low
+        scaled_offset = offset * bins
+        bin_number = scaled_offset / (high - low)
+        bin_index = trees.cast(bin_number, DType.I64)
+        return (call("minimum", bin_index, bins - 1),)
 
     size: tuple[Expr, ...] = (as_expr(bins),)
-    counts = count_sources(b, size, Sources(line.size, place, line.at, inside))
+    counts = count_sources(b, size, Sources(flat.size, bin_of, flat.at, is_in_range))
     return materialize(b, Tensor(size, self.dtype, lambda i: upcast(counts.at(i), self.dtype)))
 
 
-def _range(b: Builder, line: Tensor, low: float, high: float, held: DType) -> tuple[Value, Value]:
+def _bin_range(
+    b: Builder, flat: Tensor, low: float, high: float, dtype: DType
+) -> tuple[Value, Value]:
     """The ends of the range: those of the elements if ``low`` equals ``high``. If all elements are
     equal, the range is extended by 1 on both sides."""
     if low != high:
-        return const(low, held), const(high, held)
-    least, most = (
-        b.reduction((), line.size, kind, lambda _, r: line.at(r), dtype=held, accumulate=held).at(
+        return const(low, dtype), const(high, dtype)
+    minimum, maximum = (
+        b.reduction((), flat.size, kind, lambda _, r: flat.at(r), dtype=dtype, accumulate=dtype).at(
             ()
         )
         for kind in (ReductionKind.MIN, ReductionKind.MAX)
     )
-    empty = call("eq", least, most)
-    return (call("where", empty, least - 1, least), call("where", empty, most + 1, most))
+    is_constant = call("eq", minimum, maximum)
+    return (
+        call("where", is_constant, minimum - 1, minimum),
+        call("where", is_constant, maximum + 1, maximum),
+    )

@@ -24,9 +24,9 @@ def as_strided(
     b: Builder, self: Tensor, size: Any, stride: Any, storage_offset: Any = None
 ) -> Tensor:
     """out[i] = memory[offset + sum of i * stride]"""
-    line = _flat_memory(b, self)
-    at = _strided_offset(b, line, size, stride, storage_offset)
-    return line.view(tuple(map(as_expr, size)), lambda i: (at(i),))
+    flat = _flat_memory(b, self)
+    offset_at = _strided_offset(b, flat, size, stride, storage_offset)
+    return flat.view(tuple(map(as_expr, size)), lambda i: (offset_at(i),))
 
 
 def resize(b: Builder, self: Tensor, memory_format: Any = None, **_: Any) -> Tensor:
@@ -44,15 +44,15 @@ def as_strided_scatter(
 ) -> Tensor:
     """A copy of ``self`` with ``src`` written through a strided view; if positions repeat, the last
     write wins."""
-    line = _flat_memory(b, self)
-    at = _strided_offset(b, line, size, stride, storage_offset)
-    result = overwrite(b, line, (0,), src.size, lambda n: (at(n),), lambda n, _: src.at(n))
+    flat = _flat_memory(b, self)
+    offset_at = _strided_offset(b, flat, size, stride, storage_offset)
+    result = overwrite(b, flat, (0,), src.size, lambda n: (offset_at(n),), lambda n, _: src.at(n))
     order = _memory_order(b, _meta(b))
 
-    def back(i: Index) -> Index:
+    def flat_position(i: Index) -> Index:
         return (flatten_index([i[d] for d in order], [self.size[d] for d in order]),)
 
-    return materialize(b, result.view(self.size, back))
+    return materialize(b, result.view(self.size, flat_position))
 
 
 def _meta(b: Builder) -> TensorMeta:
@@ -60,8 +60,8 @@ def _meta(b: Builder) -> TensorMeta:
     because a graph does not state the offset."""
     assert b.node is not None
     name = next(node_references(b.node))
-    meta, whole = b.graph.tensors[name], b.graph.tensors[b.memory_of(name)]
-    if not is_equal(product(meta.size), product(whole.size)):
+    meta, memory = b.graph.tensors[name], b.graph.tensors[b.memory_of(name)]
+    if not is_equal(product(meta.size), product(memory.size)):
         raise Unsupported("a strided view of a tensor that is part of its memory is not supported")
     if not b.knows_strides(name):
         raise Unsupported(
@@ -86,25 +86,25 @@ def _flat_memory(b: Builder, tensor: Tensor) -> Tensor:
     sizes = tuple(tensor.size[d] for d in order)
 
     def index(i: Index) -> Index:
-        found = dict(zip(order, unflatten_index(i[0], sizes), strict=True))
-        return tuple(found.get(d, sympy.Integer(0)) for d in range(tensor.rank))
+        index_of_dim = dict(zip(order, unflatten_index(i[0], sizes), strict=True))
+        return tuple(index_of_dim.get(d, sympy.Integer(0)) for d in range(tensor.rank))
 
     return tensor.view((product(tensor.size),), index)
 
 
 def _strided_offset(
-    b: Builder, line: Tensor, size: Any, stride: Any, offset: Any
+    b: Builder, flat: Tensor, size: Any, stride: Any, offset: Any
 ) -> Callable[[Index], Expr]:
     """A function from an index of the view to its position in memory. Raises ``Unsupported`` unless
     the view provably stays inside the memory."""
-    sizes, steps = tuple(map(as_expr, size)), tuple(map(as_expr, stride))
+    sizes, strides = tuple(map(as_expr, size)), tuple(map(as_expr, stride))
     first = as_expr(offset or 0)
 
     def position(index: Index) -> Expr:
-        return first + sympy.Add(*(i * step for i, step in zip(index, steps, strict=True)))
+        return first + sympy.Add(*(i * step for i, step in zip(index, strides, strict=True)))
 
-    rest = line.size[0] - 1 - position(tuple(extent - 1 for extent in sizes))
-    inside = all(is_nonnegative(expr, b.sizes) for expr in (first, *steps, rest))
-    if not inside and not any(extent == 0 for extent in sizes):
+    distance_to_end = flat.size[0] - 1 - position(tuple(extent - 1 for extent in sizes))
+    is_inside = all(is_nonnegative(expr, b.sizes) for expr in (first, *strides, distance_to_end))
+    if not is_inside and not any(extent == 0 for extent in sizes):
         raise Unsupported("a strided view that may leave its memory is not supported")
     return position

@@ -58,10 +58,10 @@ class Scope:
     def variable(self, name: str) -> Array | int:
         if self.indirect and name in self.indirect:
             return self.indirect[name]
-        for place, axis in enumerate(self.grid):
+        for position, axis in enumerate(self.grid):
             if axis.var.name == name:
                 shape = [1] * len(self.grid)
-                shape[place] = -1
+                shape[position] = -1
                 return np.arange(self.size(axis)).reshape(shape)
         return self.bindings[name]
 
@@ -92,9 +92,9 @@ def evaluate_tree(value: Value, scope: Scope) -> Array:
         return cast
     if isinstance(value, Masked):
         condition = evaluate_tree(value.condition, scope)
-        inside = evaluate_tree(value.value, restrict_scope(condition, scope))
-        outside = evaluate_tree(value.other, restrict_scope(~condition, scope))
-        return np.where(condition, inside, outside)
+        selected = evaluate_tree(value.value, restrict_scope(condition, scope))
+        other = evaluate_tree(value.other, restrict_scope(~condition, scope))
+        return np.where(condition, selected, other)
     if isinstance(value, Accumulator):
         assert scope.accumulators is not None
         return scope.accumulators[value.name]
@@ -124,37 +124,39 @@ def restrict_scope(condition: Array, scope: Scope) -> Scope:
 
 
 def convert(array: Array, dtype: DType) -> Array:
-    host = np.dtype(dtype.reference_numpy)
+    host_dtype = np.dtype(dtype.reference_numpy)
     if dtype is DType.BOOL:
         return np.asarray(array != 0)
     if np.iscomplexobj(array) and not dtype.is_complex:
         array = array.real
-    if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host, np.integer):
-        return np.asarray(numerics.to_integer(array, host))
+    if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host_dtype, np.integer):
+        return np.asarray(numerics.to_integer(array, host_dtype))
     if dtype.is_float8:
         return round_to_dtype(array, dtype)
-    return array.astype(host)
+    return array.astype(host_dtype)
 
 
 def _load(load: Load, scope: Scope) -> Array:
     """The elements read, floats as float64."""
     array = scope.values[load.buffer]
-    plain = transposed_view(load, array, scope)
-    if plain is not None:
-        return _as_float64(plain)
+    view = transposed_view(load, array, scope)
+    if view is not None:
+        return _as_float64(view)
     if load.indirect:
-        found = {
+        indirect_values = {
             i.symbol.name: indirect_places(i.value, i.size, i.wrap, scope) for i in load.indirect
         }
-        scope = replace(scope, indirect={**(scope.indirect or {}), **found})
+        scope = replace(scope, indirect={**(scope.indirect or {}), **indirect_values})
     if not load.index:
         return _as_float64(array)
-    found_at = [np.asarray(evaluate_index(expr, scope)) for expr in load.index]
-    places = [check_on_axis(load, p, n, scope) for p, n in zip(found_at, array.shape, strict=True)]
+    positions = [np.asarray(evaluate_index(expr, scope)) for expr in load.index]
+    clamped = [
+        check_on_axis(load, p, n, scope) for p, n in zip(positions, array.shape, strict=True)
+    ]
     if not array.size:  # no element is used: there is nothing to read
-        shape = np.broadcast_shapes(*(place.shape for place in places))
+        shape = np.broadcast_shapes(*(dim_positions.shape for dim_positions in clamped))
         return _as_float64(np.zeros(shape, dtype=array.dtype))
-    return _as_float64(array[tuple(places)])
+    return _as_float64(array[tuple(clamped)])
 
 
 def _as_float64(array: Array) -> Array:
@@ -165,41 +167,41 @@ def _as_float64(array: Array) -> Array:
     )
 
 
-def check_on_axis(load: Load, places: Array, size: int, scope: Scope) -> Array:
+def check_on_axis(load: Load, positions: Array, size: int, scope: Scope) -> Array:
     """Check that positions lie on an axis where they are used, and clamp the others onto it."""
-    outside = (places < 0) | (places >= size)
+    outside = (positions < 0) | (positions >= size)
     used = outside if scope.used is None else outside & scope.used
     if used.any():
         raise IndexError(f"{load.buffer} is read outside an axis of {size} elements: {load}")
-    return np.clip(places, 0, max(size - 1, 0)) if outside.any() else places
+    return np.clip(positions, 0, max(size - 1, 0)) if outside.any() else positions
 
 
 def indirect_places(value: Value, size: Expr, wrap: bool, scope: Scope) -> Array:
     """Positions read from a tensor: negative ones wrapped once, then clamped to the axis."""
     extent = evaluate(size, scope.bindings)
-    places = evaluate_tree(value, scope).astype(np.int64)
+    positions = evaluate_tree(value, scope).astype(np.int64)
     if wrap:
-        places = np.where(places < 0, places + extent, places)
-    return np.clip(places, 0, max(extent - 1, 0))
+        positions = np.where(positions < 0, positions + extent, positions)
+    return np.clip(positions, 0, max(extent - 1, 0))
 
 
 def transposed_view(load: Load, array: Array, scope: Scope) -> Array | None:
     """The array with its axes permuted to the grid's order, if the index needs no more: no gather,
     no copy."""
-    order = {axis.var: place for place, axis in enumerate(scope.grid)}
+    grid_positions = {axis.var: position for position, axis in enumerate(scope.grid)}
     if load.indirect or len(set(load.index)) != len(load.index):
         return None
-    places = []
+    dim_positions = []
     for expr, size in zip(load.index, array.shape, strict=True):
-        place = order.get(expr)
-        if place is None or scope.size(scope.grid[place]) != size:
+        position = grid_positions.get(expr)
+        if position is None or scope.size(scope.grid[position]) != size:
             return None
-        places.append(place)
-    turned = array.transpose(np.argsort(places)) if places else array
+        dim_positions.append(position)
+    permuted = array.transpose(np.argsort(dim_positions)) if dim_positions else array
     shape = [1] * len(scope.grid)
-    for place, size in zip(places, array.shape, strict=True):
-        shape[place] = size
-    return turned.reshape(shape)
+    for position, size in zip(dim_positions, array.shape, strict=True):
+        shape[position] = size
+    return permuted.reshape(shape)
 
 
 def evaluate_index(expr: Expr, scope: Scope) -> Any:
@@ -208,9 +210,9 @@ def evaluate_index(expr: Expr, scope: Scope) -> Any:
         return int(expr)
     if expr.is_Symbol:
         return scope.variable(expr.name)
-    parts = [evaluate_index(argument, scope) for argument in expr.args]
+    arguments = [evaluate_index(argument, scope) for argument in expr.args]
     if isinstance(expr, sympy.Max):
-        return reduce(np.maximum, parts)
+        return reduce(np.maximum, arguments)
     if isinstance(expr, sympy.Min):
-        return reduce(np.minimum, parts)
-    return apply(expr, parts)
+        return reduce(np.minimum, arguments)
+    return apply(expr, arguments)

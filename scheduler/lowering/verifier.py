@@ -155,10 +155,12 @@ class Verifier:
         if len(call.args) != function.arity:
             self._fail(f"calls {call.op} with {len(call.args)} arguments")
         args = call.args[1:] if function.result is Result.SECOND else call.args
-        held = {arg.dtype.compute_dtype for arg in args}
-        if len(held) != 1:
-            self._fail(f"calls {call.op} with {' and '.join(sorted(d.label for d in held))}")
-        (dtype,) = held
+        argument_dtypes = {arg.dtype.compute_dtype for arg in args}
+        if len(argument_dtypes) != 1:
+            self._fail(
+                f"calls {call.op} with {' and '.join(sorted(d.label for d in argument_dtypes))}"
+            )
+        (dtype,) = argument_dtypes
         if not function.takes(dtype):
             self._fail(f"calls {call.op} with {dtype.label}")
         if function.result is Result.BITS:
@@ -191,8 +193,8 @@ class Verifier:
     def _fail(self, fault: str) -> NoReturn:
         assert self._op is not None
         origins = [node_location(self._nodes[n]) for n in self._op.nodes if n in self._nodes]
-        at = origins[-1] if origins else "an output's copy"
-        raise InconsistentError(f"{at}: {type(self._op).__name__} {self._op.name} {fault}")
+        location = origins[-1] if origins else "an output's copy"
+        raise InconsistentError(f"{location}: {type(self._op).__name__} {self._op.name} {fault}")
 
 
 def _is_outside(index: Expr, extent: Expr, ranges: Ranges) -> bool:
@@ -209,11 +211,11 @@ def _is_outside(index: Expr, extent: Expr, ranges: Ranges) -> bool:
         return False
     low = high = form.rest
     for variable, step in form.coefficients.items():
-        reach = step * (ranges.extents[variable] - 1)
+        extent_step = step * (ranges.extents[variable] - 1)
         if is_nonnegative(step, ranges):
-            high = high + reach
+            high = high + extent_step
         elif is_nonnegative(-step, ranges):
-            low = low + reach
+            low = low + extent_step
         else:
             return False
     return is_nonnegative(-low - 1, ranges) or is_nonnegative(high - extent, ranges)

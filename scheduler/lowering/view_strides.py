@@ -26,14 +26,14 @@ def can_be_viewed(
     """Whether ``reshape`` to ``size`` is a view (ATen's ``computeStride``)."""
     if layout.is_same_layout(tensor.size, tensor.stride, layout.contiguous_strides(tensor.size)):
         return True
-    kept = [extent for extent in size if extent != 1]
-    known = [(n, step) for n, step in zip(tensor.size, tensor.stride, strict=True) if n != 1]
-    if len(kept) == len(known) and all(
-        is_equal(one, other) for one, (other, _) in zip(kept, known, strict=True)
+    new_extents = [extent for extent in size if extent != 1]
+    old_dims = [(n, step) for n, step in zip(tensor.size, tensor.stride, strict=True) if n != 1]
+    if len(new_extents) == len(old_dims) and all(
+        is_equal(new, old) for new, (old, _) in zip(new_extents, old_dims, strict=True)
     ):
         return True  # dimensions of one element can be added and removed
     return _at_all_sizes(
-        lambda old, steps, new: _strides(old, steps, new) is not None,
+        lambda old, steps, new: _view_strides(old, steps, new) is not None,
         (tensor.size, tensor.stride, size),
         symbols,
     )
@@ -70,51 +70,57 @@ def is_converted_in_place(
 
 
 def _at_all_sizes(
-    ask: Callable[..., bool], shapes: Sequence[tuple[Expr, ...]], symbols: Mapping[str, SymbolInfo]
+    function: Callable[..., bool],
+    shapes: Sequence[tuple[Expr, ...]],
+    symbols: Mapping[str, SymbolInfo],
 ) -> bool | None:
-    """The result of ``ask`` for these shapes at the least sizes, the example's and the next; None
-    if the results differ."""
-    names = sorted({str(one) for shape in shapes for expr in shape for one in expr.free_symbols})
+    """The result of ``function`` for these shapes at the minimum sizes, the example's and the
+    next; None if the results differ."""
+    names = sorted(
+        {str(symbol) for shape in shapes for expr in shape for symbol in expr.free_symbols}
+    )
     if any(is_unbacked(name) for name in names):
         return None
-    answers = {
-        ask(*(tuple(evaluate(expr, bound) for expr in shape) for shape in shapes))
-        for bound in _bindings([symbols[name] for name in names])
+    results = {
+        function(*(tuple(evaluate(expr, binding) for expr in shape) for shape in shapes))
+        for binding in _bindings([symbols[name] for name in names])
     }
-    return answers.pop() if len(answers) == 1 else None
+    return results.pop() if len(results) == 1 else None
 
 
 def _bindings(symbols: Sequence[SymbolInfo]) -> Iterator[dict[str, int]]:
     choices = []
-    for one in symbols:
-        most = one.hint + 1 if one.maximum is None else min(one.maximum, one.hint + 1)
-        choices.append(sorted({one.hint, one.minimum, max(one.minimum, most)}))
-    names = [one.name for one in symbols]
+    for symbol in symbols:
+        next_size = (
+            symbol.hint + 1 if symbol.maximum is None else min(symbol.maximum, symbol.hint + 1)
+        )
+        choices.append(sorted({symbol.hint, symbol.minimum, max(symbol.minimum, next_size)}))
+    names = [symbol.name for symbol in symbols]
     for values in islice(product(*choices), _MAX_SIZES):
         yield dict(zip(names, values, strict=True))
 
 
-def _strides(old: Sizes, stride: Sizes, new: Sizes) -> Sizes | None:
+def _view_strides(old: Sizes, stride: Sizes, new: Sizes) -> Sizes | None:
     """The strides of ``new`` as a view of memory with ``old`` and ``stride``; None if only a copy
     can have that shape."""
     if 0 in old or not old:
         return tuple(0 for _ in new)
-    made = [0] * len(new)
-    at = len(new) - 1
-    base, elements, seen = stride[-1], 1, 1
+    new_strides = [0] * len(new)
+    new_dim = len(new) - 1
+    base_stride, old_elements, new_elements = stride[-1], 1, 1
     for d in reversed(range(len(old))):
-        elements *= old[d]
-        if d and (old[d - 1] == 1 or stride[d - 1] == elements * base):
+        old_elements *= old[d]
+        if d and (old[d - 1] == 1 or stride[d - 1] == old_elements * base_stride):
             continue  # the next dimension continues where this one ends
-        while at >= 0 and (seen < elements or new[at] == 1):
-            made[at] = seen * base
-            seen *= new[at]
-            at -= 1
-        if seen != elements:
+        while new_dim >= 0 and (new_elements < old_elements or new[new_dim] == 1):
+            new_strides[new_dim] = new_elements * base_stride
+            new_elements *= new[new_dim]
+            new_dim -= 1
+        if new_elements != old_elements:
             return None
         if d:
-            base, elements, seen = stride[d - 1], 1, 1
-    return tuple(made) if at == -1 else None
+            base_stride, old_elements, new_elements = stride[d - 1], 1, 1
+    return tuple(new_strides) if new_dim == -1 else None
 
 
 def _is_in_order(size: Sizes, stride: Sizes, order: Sizes) -> bool:
@@ -131,20 +137,20 @@ def _is_in_order(size: Sizes, stride: Sizes, order: Sizes) -> bool:
 def _suggested_format(size: Sizes, stride: Sizes) -> str:
     """ATen's ``suggest_memory_format``."""
     for name, order in _ORDERS.items():
-        if len(order) == len(size) and _is_like(size, stride, order):
+        if len(order) == len(size) and _is_channels_last(size, stride, order):
             return name
     return "contiguous_format"
 
 
-def _is_like(size: Sizes, stride: Sizes, order: Sizes) -> bool:
+def _is_channels_last(size: Sizes, stride: Sizes, order: Sizes) -> bool:
     """ATen's ``is_channels_last_strides``: strides increase along ``order``; gaps are allowed."""
-    least = 0
+    min_stride = 0
     if stride[1] == 0:
         return False
     for d in order:
-        if size[d] == 0 or stride[d] < least:
+        if size[d] == 0 or stride[d] < min_stride:
             return False
-        if d == 0 and least == stride[1]:
+        if d == 0 and min_stride == stride[1]:
             return False  # one element everywhere except along the batch: either format
-        least = stride[d] * max(size[d], 1)
+        min_stride = stride[d] * max(size[d], 1)
     return True

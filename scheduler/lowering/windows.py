@@ -21,8 +21,8 @@ _MAX_ENUMERATED = 1 << 16  # adaptive windows whose lengths are computed one by 
 
 def expand_to_rank(value: Any, rank: int) -> tuple[int, ...]:
     """One number per spatial dimension, from one for all or one for each."""
-    given = value if isinstance(value, tuple) else (value,)
-    return tuple(int(x) for x in (given * rank if len(given) == 1 else given))
+    values = value if isinstance(value, tuple) else (value,)
+    return tuple(int(x) for x in (values * rank if len(values) == 1 else values))
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class Window:
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
 
-    def place(self, position: Index, tap: Index) -> Index:
+    def input_index(self, position: Index, tap: Index) -> Index:
         """The input position."""
         return tuple(
-            p * s - pad + t * d
-            for p, t, s, pad, d in zip(
+            i * s - pad + tap_index * d
+            for i, tap_index, s, pad, d in zip(
                 position, tap, self.stride, self.padding, self.dilation, strict=True
             )
         )
 
-    def inside(self, place: Index) -> Value:
+    def inside(self, input_index: Index) -> Value:
         """Whether an input position exists; tested only where the window can leave the input."""
         conditions = []
-        for d, i in enumerate(place):
+        for d, i in enumerate(input_index):
             if self.padding[d]:
                 conditions.append(index_value(i) >= index_value(0))
             if not self._ends_within(d, 0):
@@ -83,14 +83,14 @@ def make_window(
     """A window over the last dimensions of ``size``, one for each in ``kernel``."""
     rank = len(kernel)
     taps = tuple(as_expr(k) for k in kernel)
-    steps = (
+    strides = (
         expand_to_rank(stride, rank) if stride not in ((), None) else expand_to_rank(kernel, rank)
     )
     return Window(
         size[-rank:],
         output[-rank:],
         taps,
-        steps,
+        strides,
         expand_to_rank(padding, rank),
         expand_to_rank(dilation, rank),
     )
@@ -122,25 +122,31 @@ class InverseWindow:
     def at(self, position: Index, tap: Index) -> tuple[Index, Index, Value]:
         """The window of a candidate, the tap by which it touches ``position``, and whether it
         does."""
-        found = [self._along(d, p, t) for d, (p, t) in enumerate(zip(position, tap, strict=True))]
-        windows, taps, conditions = zip(*found, strict=True) if found else ((), (), ())
-        return windows, taps, trees.all_of(*(c for each in conditions for c in each))
+        candidates = [
+            self._along(d, p, t) for d, (p, t) in enumerate(zip(position, tap, strict=True))
+        ]
+        windows, taps, conditions = zip(*candidates, strict=True) if candidates else ((), (), ())
+        return (
+            windows,
+            taps,
+            trees.all_of(*(c for candidate_conditions in conditions for c in candidate_conditions)),
+        )
 
     def _along(self, d: int, position: Expr, tap: Expr) -> tuple[Expr, Expr, list[Value]]:
         step, spacing = sympy.Integer(self.stride[d]), self.dilation[d]
-        inner: list[Value] = []
-        moved = position + self.padding[d]
+        tap_conditions: list[Value] = []
+        padded = position + self.padding[d]
         if spacing == 1:
-            window, reached = FloorDiv(moved, step) - tap, tap * step + Mod(moved, step)
+            window, touching_tap = FloorDiv(padded, step) - tap, tap * step + Mod(padded, step)
             if Mod(self.kernel[d], step) != 0:
-                inner.append(trees.less_than(reached, self.kernel[d]))
+                tap_conditions.append(trees.less_than(touching_tap, self.kernel[d]))
         else:
-            distance = moved - tap * spacing
-            window, reached = FloorDiv(distance, step), tap
+            distance = padded - tap * spacing
+            window, touching_tap = FloorDiv(distance, step), tap
             if step != 1:
-                rest = index_value(Mod(distance, step))
-                inner.append(call("eq", rest, index_value(0)))
-        return window, reached, [*self.inside(d, window), *inner]
+                remainder = index_value(Mod(distance, step))
+                tap_conditions.append(call("eq", remainder, index_value(0)))
+        return window, touching_tap, [*self.inside(d, window), *tap_conditions]
 
     def inside(self, d: int, window: Expr) -> list[Value]:
         """The conditions that a window along dimension ``d`` exists."""
@@ -184,13 +190,13 @@ class AdaptiveWindows:
         sizes = zip(position, self.input, self.output, strict=True)
         return tuple(FloorDiv((i + 1) * n + o - 1, o) for i, n, o in sizes)
 
-    def place(self, position: Index, tap: Index) -> Index:
+    def input_index(self, position: Index, tap: Index) -> Index:
         """The input position of an element of a window."""
         return tuple(s + t for s, t in zip(self.start(position), tap, strict=True))
 
-    def inside(self, position: Index, place: Index) -> Value:
+    def inside(self, position: Index, input_index: Index) -> Value:
         """Whether an input position belongs to the window."""
-        sizes = zip(place, self.end(position), self.input, self.output, strict=True)
+        sizes = zip(input_index, self.end(position), self.input, self.output, strict=True)
         return trees.all_of(
             *(trees.less_than(p, end) for p, end, n, o in sizes if not _is_even(n, o))
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import op
 from scheduler.ir.reference import pointwise as ref
 from scheduler.lowering import pointwise as rules
-from scheduler.lowering.pointwise import bitwise, compare, float_test, logical
+from scheduler.lowering.pointwise import bitwise, comparison_rule, float_test, logical
 
 ROWS = (
     op("aten.isnan", "self", float_test("isnan"), ref.unary("isnan")),
@@ -13,12 +13,12 @@ ROWS = (
     op("aten.isfinite", "self", float_test("isfinite"), ref.unary("isfinite")),
     op("aten.logical_not", "self", rules.logical_not, ref.logical_not),
     op("aten.bitwise_not", "self", bitwise("not"), ref.unary("bitwise_not")),
-    op("aten.eq", "Tensor Scalar: self, other", compare("eq"), ref.binary("eq")),
-    op("aten.ne", "Tensor Scalar: self, other", compare("ne"), ref.binary("ne")),
-    op("aten.lt", "Tensor Scalar: self, other", compare("lt"), ref.binary("lt")),
-    op("aten.le", "Tensor Scalar: self, other", compare("le"), ref.binary("le")),
-    op("aten.gt", "Tensor Scalar: self, other", compare("gt"), ref.binary("gt")),
-    op("aten.ge", "Tensor Scalar: self, other", compare("ge"), ref.binary("ge")),
+    op("aten.eq", "Tensor Scalar: self, other", comparison_rule("eq"), ref.binary("eq")),
+    op("aten.ne", "Tensor Scalar: self, other", comparison_rule("ne"), ref.binary("ne")),
+    op("aten.lt", "Tensor Scalar: self, other", comparison_rule("lt"), ref.binary("lt")),
+    op("aten.le", "Tensor Scalar: self, other", comparison_rule("le"), ref.binary("le")),
+    op("aten.gt", "Tensor Scalar: self, other", comparison_rule("gt"), ref.binary("gt")),
+    op("aten.ge", "Tensor Scalar: self, other", comparison_rule("ge"), ref.binary("ge")),
     op("aten.logical_and", "self, other", logical("logical_and"), ref.logical("logical_and")),
     op("aten.logical_or", "self, other", logical("logical_or"), ref.logical("logical_or")),
     op("aten.logical_xor", "self, other", logical("logical_xor"), ref.logical("logical_xor")),

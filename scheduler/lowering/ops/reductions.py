@@ -62,13 +62,13 @@ ROWS = (
     op(
         "aten.argmax",
         "self, dim=None, keepdim=False",
-        rules.arg_rule(ReductionKind.ARGMAX),
+        rules.index_rule(ReductionKind.ARGMAX),
         ref.arg_reduce(np.argmax),
     ),
     op(
         "aten.argmin",
         "self, dim=None, keepdim=False",
-        rules.arg_rule(ReductionKind.ARGMIN),
+        rules.index_rule(ReductionKind.ARGMIN),
         ref.arg_reduce(np.argmin),
     ),
     op("aten.var", VARIANCE, rules.variance(root=False, with_mean=False), ref.variance),
