@@ -86,13 +86,13 @@ def _check_directory(path: Path, size: int) -> None:
     with path.open("rb") as file:
         file.seek(max(0, size - _END.size - _MAX_COMMENT - _END_LOCATOR_64.size))
         tail = file.read()
-        at = tail.rfind(b"PK\x05\x06")
-        if at < 0 or at + _END.size > len(tail):
+        end_offset = tail.rfind(b"PK\x05\x06")
+        if end_offset < 0 or end_offset + _END.size > len(tail):
             raise UserError(f"{path.name}: not a torch.export file (not a zip file, or truncated)")
-        directory_bytes = _END.unpack_from(tail, at)[5]
-        before = at - _END_LOCATOR_64.size
-        if before >= 0 and tail[before : before + 4] == b"PK\x06\x07":
-            file.seek(min(_END_LOCATOR_64.unpack_from(tail, before)[2], size))
+        directory_bytes = _END.unpack_from(tail, end_offset)[5]
+        locator_offset = end_offset - _END_LOCATOR_64.size
+        if locator_offset >= 0 and tail[locator_offset : locator_offset + 4] == b"PK\x06\x07":
+            file.seek(min(_END_LOCATOR_64.unpack_from(tail, locator_offset)[2], size))
             record = file.read(_END_64.size)
             if len(record) == _END_64.size:
                 directory_bytes = max(directory_bytes, _END_64.unpack(record)[8])

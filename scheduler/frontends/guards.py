@@ -51,15 +51,15 @@ def read_guards(
     if len(texts) > MAX_GUARDS:
         raise UserError(f"{len(texts)} guards; the limit is {MAX_GUARDS}")
     inputs = _inputs_by_path(document) if texts else {}
-    found: dict[Guard, None] = {}
+    guards: dict[Guard, None] = {}
     for text in texts:
         if not isinstance(text, str) or len(text) > MAX_EXPRESSION_TEXT:
             raise UserError("a guard is not a string, or is too long")
         for guard in _Reader(inputs, tensors, numbers).guards(text):
-            known = all(name in symbols for name in guard_sizes(guard))
-            if known and not is_implied(guard, symbols):
-                found[guard] = None
-    return tuple(found)
+            has_known_sizes = all(name in symbols for name in guard_sizes(guard))
+            if has_known_sizes and not is_implied(guard, symbols):
+                guards[guard] = None
+    return tuple(guards)
 
 
 class _Reader:

@@ -270,16 +270,21 @@ class _Reader:
         outputs = _output_names(part, "wrapping node")
         where = f"node {part.get('name') or (outputs or ['wrapping'])[0]!r}"
         arguments = [field(entry, "arg", dict, where) for entry in inputs]
-        at = next((i for i, argument in enumerate(arguments) if is_graph(argument)), None)
-        if at is None:
+        graph_position = next(
+            (i for i, argument in enumerate(arguments) if is_graph(argument)), None
+        )
+        if graph_position is None:
             raise UserError(f"{where}: inner graph is missing")
-        if part["target"].endswith("autocast") and {"as_bool": False} not in arguments[:at]:
+        if (
+            part["target"].endswith("autocast")
+            and {"as_bool": False} not in arguments[:graph_position]
+        ):
             raise UserError(f"{where}: autocast inside the model is not supported: cast explicitly")
-        content = field(arguments[at], "as_graph", dict, where)
+        content = field(arguments[graph_position], "as_graph", dict, where)
         prefix = f"{outer}{value_name(content, where)}_"
         inner = field(content, "graph", dict, where)
         operands: list[Argument] = []
-        for data in arguments[at + 1 :]:
+        for data in arguments[graph_position + 1 :]:
             argument = map_argument(read_argument(data, where), partial(_rename, names))
             if isinstance(argument, tuple):
                 operands += argument

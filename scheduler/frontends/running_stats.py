@@ -56,10 +56,10 @@ class _StatsRewriter:
         except (UnsupportedOpError, UserError):  # lowering reports the error
             yield node
             return
-        trains = args.get("training", args.get("use_input_stats", node.target == _RESERVING))
+        training = args.get("training", args.get("use_input_stats", node.target == _RESERVING))
         mean, variance = args.get("running_mean"), args.get("running_var")
-        known = trains is True and isinstance(args["momentum"], int | float)
-        if not (known and self._is_tensor(mean) and self._is_tensor(variance)):
+        updates = training is True and isinstance(args["momentum"], int | float)
+        if not (updates and self._is_tensor(mean) and self._is_tensor(variance)):
             yield node
         elif node.target == _INSTANCE_NORM:
             yield from self._instance_norm(node, args)

@@ -75,7 +75,7 @@ def with_batch_dimensions(graph: Graph) -> Graph:
 
 def _vmap_step(node: Node) -> str:
     """The vmap step that a node performs; "" for an op."""
-    module = next((each for each in _MODULES if node.target.startswith(each)), "")
+    module = next((prefix for prefix in _MODULES if node.target.startswith(prefix)), "")
     name = node.target.removeprefix(module)
     return name if module and name in _VMAP_CALLS else ""
 
@@ -144,10 +144,12 @@ class _Unbatcher:
                 )
         if not 0 <= dim < batch.rank or level in batch.levels:
             raise UserError(f"node {node.name!r}: {name!r} has no dimension {dim} to hide")
-        at = dim + len(batch.sizes)
-        sizes = tuple(sorted((*batch.sizes, (level, meta.size[at])), key=lambda pair: pair[0]))
+        position = dim + len(batch.sizes)
+        sizes = tuple(
+            sorted((*batch.sizes, (level, meta.size[position])), key=lambda pair: pair[0])
+        )
         self._batches[output] = hidden = _Batch(sizes, batch.rank - 1)
-        return self._move_dim(node, name, at, hidden.levels.index(level))
+        return self._move_dim(node, name, position, hidden.levels.index(level))
 
     def _remove(self, node: Node) -> Iterator[Node]:
         match node.args, node.outputs:
@@ -156,14 +158,14 @@ class _Unbatcher:
             case _:
                 raise UserError(f"node {node.name!r}: {_REMOVE} takes a tensor and three numbers")
         rest = tuple(pair for pair in batch.sizes if pair[0] != level)
-        at = dim + batch.rank + 1 if dim < 0 else dim
-        if not 0 <= at <= batch.rank or meta is None or len(meta.size) != batch.rank + 1:
+        position = dim + batch.rank + 1 if dim < 0 else dim
+        if not 0 <= position <= batch.rank or meta is None or len(meta.size) != batch.rank + 1:
             raise UserError(f"node {node.name!r}: {name!r} cannot have a dimension at {dim}")
-        at += len(rest)
+        position += len(rest)
         if level in batch.levels:
-            yield self._move_dim(node, name, batch.levels.index(level), at)
+            yield self._move_dim(node, name, batch.levels.index(level), position)
         else:  # the function does not depend on its argument: all examples have the same result
-            unsqueezed = self._insert_dim(node, name, at)
+            unsqueezed = self._insert_dim(node, name, position)
             yield unsqueezed
             size = (*(size for _, size in rest), *meta.size)
             yield replace(

@@ -102,8 +102,8 @@ class SizeSource:
     def value(self, extent: int, symbols: Mapping[str, SymbolInfo]) -> int:
         """Return the size for a dimension of ``extent``. Raises ``UserError`` if it is invalid."""
         info = symbols[self.size]
-        value, left = divmod(extent - self.rest, self.factor)
-        if left or value < info.minimum or (info.maximum is not None and value > info.maximum):
+        value, remainder = divmod(extent - self.rest, self.factor)
+        if remainder or value < info.minimum or (info.maximum is not None and value > info.maximum):
             raise UserError(
                 f"input {self.input}: dimension {self.axis} is {extent}, but the model was "
                 f"exported for {self.extent_range(info)}"
@@ -125,7 +125,7 @@ def size_sources(
     first that is linear in it. Sizes that no dimension determines are omitted."""
     sources: dict[str, SizeSource] = {}
     dimensions = [(name, axis, e) for name, size in shapes.items() for axis, e in enumerate(size)]
-    for name, axis, expr in sorted(dimensions, key=lambda each: not each[2].is_Symbol):
+    for name, axis, expr in sorted(dimensions, key=lambda dimension: not dimension[2].is_Symbol):
         for size in sorted(s.name for s in expr.free_symbols):
             factor = expr.coeff(symbol(size))
             rest = expr - factor * symbol(size)

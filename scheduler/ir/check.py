@@ -81,7 +81,11 @@ def subgraphs(node: Node) -> Iterator[Subgraph]:
 
 def last_uses(graph: Graph) -> dict[str, int]:
     """Return the position of each value's last reader; the number of nodes for outputs."""
-    last = {name: at for at, node in enumerate(graph.nodes) for name in node_references(node)}
+    last = {
+        name: position
+        for position, node in enumerate(graph.nodes)
+        for name in node_references(node)
+    }
     return last | dict.fromkeys(graph.outputs, len(graph.nodes))
 
 
@@ -164,8 +168,8 @@ def _check_tensor(where: str, meta: TensorMeta, sizes: _Sizes) -> None:
     stride = sizes.values(where, meta.stride)
     for value, expr in zip((*size, *stride), (*meta.size, *meta.stride), strict=True):
         if value < 0:
-            at = "" if expr.is_Integer else f", which is {value} at the example's sizes"
-            raise UserError(f"{where} has a negative size or stride: {quote_text(str(expr))}{at}")
+            note = "" if expr.is_Integer else f", which is {value} at the example's sizes"
+            raise UserError(f"{where} has a negative size or stride: {quote_text(str(expr))}{note}")
     reach = 1 + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
     if 0 not in size and max(reach, prod(size)) * meta.dtype.itemsize >= INT64_END:
         raise UserError(f"{where} is larger than any memory: its sizes are {size}")
@@ -211,12 +215,12 @@ def check_constants(constants: Sequence[ConstantOutput], returned: int) -> None:
     """Raise ``UserError`` unless each has a distinct position among all returned values;
     ``returned`` is the number of values that are not constants."""
     total, seen = returned + len(constants), set[int]()
-    for place in (constant.place for constant in constants):
-        if place in seen:
-            raise UserError(f"two constants are output {place} of the model")
-        if not 0 <= place < total:
-            raise UserError(f"a constant is output {place} of a model that returns {total}")
-        seen.add(place)
+    for position in (constant.place for constant in constants):
+        if position in seen:
+            raise UserError(f"two constants are output {position} of the model")
+        if not 0 <= position < total:
+            raise UserError(f"a constant is output {position} of a model that returns {total}")
+        seen.add(position)
 
 
 def _check_labels(node: Node) -> None:
@@ -227,7 +231,7 @@ def _check_labels(node: Node) -> None:
 
 
 def _undefined_message(node: Node, name: str, producers: Mapping[str, str]) -> str:
-    label = next(label for label, given in node.arguments() if name in references(given))
+    label = next(label for label, argument in node.arguments() if name in references(argument))
     use = f"node {node.name!r} uses {name!r}"
     if name in producers:
         return (

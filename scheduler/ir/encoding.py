@@ -39,8 +39,8 @@ def float32_to_bfloat16(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
 
 def bfloat16_to_float32(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
     """Return the values of bfloat16 bits, exactly."""
-    wide = np.ascontiguousarray(bits, dtype=np.uint16).astype(np.uint32) << np.uint32(16)
-    return wide.view(np.float32).reshape(np.shape(bits))
+    bits32 = np.ascontiguousarray(bits, dtype=np.uint16).astype(np.uint32) << np.uint32(16)
+    return bits32.view(np.float32).reshape(np.shape(bits))
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,8 @@ class Node:
 
     def arguments(self) -> Iterator[tuple[str, Argument]]:
         """Yield all arguments by name; unnamed ones by position, from 0."""
-        for place, argument in enumerate(self.args):
-            yield (self.labels[place] if self.labels else str(place)), argument
+        for position, argument in enumerate(self.args):
+            yield (self.labels[position] if self.labels else str(position)), argument
         yield from self.kwargs.items()
 
     def map_arguments(self, change: Callable[[Argument], Argument]) -> Node:
@@ -252,8 +252,8 @@ class Graph:
     def mutations(self) -> tuple[Mutation, ...]:
         """The outputs that are written back to inputs, in the order of the outputs."""
         return tuple(
-            Mutation(place, value, spec.input)
-            for place, (value, spec) in enumerate(
+            Mutation(position, value, spec.input)
+            for position, (value, spec) in enumerate(
                 zip(self.outputs, self.output_specs, strict=bool(self.output_specs))
             )
             if spec.kind.is_mutation
@@ -263,7 +263,7 @@ class Graph:
     def returned_outputs(self) -> tuple[int, ...]:
         """Positions of the outputs that the model returns: all but new values of inputs."""
         written = {mutation.output for mutation in self.mutations}
-        return tuple(place for place in range(len(self.outputs)) if place not in written)
+        return tuple(position for position in range(len(self.outputs)) if position not in written)
 
     def subgraph(self, part: Subgraph) -> Graph:
         """Return a subgraph as a graph whose inputs the caller provides."""
@@ -313,4 +313,6 @@ def insert_constants(values: Sequence[_T], constants: Mapping[int, _C]) -> list[
     ``values`` at the others. Positions must satisfy ``check_constants``."""
     rest = iter(values)
     total = len(values) + len(constants)
-    return [constants[place] if place in constants else next(rest) for place in range(total)]
+    return [
+        constants[position] if position in constants else next(rest) for position in range(total)
+    ]

@@ -51,9 +51,9 @@ def _in_float64(function: Any, x: Any) -> Any:
 def make_complex(re: Any, im: Any) -> Any:
     """Return complex numbers with these parts. (``re + 1j * im`` turns infinities into NaN.)"""
     re, im = np.broadcast_arrays(re, im)
-    made = np.empty(re.shape, dtype=np.result_type(re, im, np.complex64))
-    made.real, made.imag = re, im
-    return made
+    result = np.empty(re.shape, dtype=np.result_type(re, im, np.complex64))
+    result.real, result.imag = re, im
+    return result
 
 
 def sigmoid(x: Any) -> Any:
@@ -93,9 +93,9 @@ def power(a: Any, b: Any) -> Any:
     """Power. With negative integer exponents, as in torch, integers but 1 and -1 give 0."""
     if not np.issubdtype(np.result_type(a, b), np.integer):
         return np.power(a, b)
-    made = np.power(a, np.maximum(b, 0))
+    result = np.power(a, np.maximum(b, 0))
     inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
-    return np.where(np.less(b, 0), inverse.astype(made.dtype), made)
+    return np.where(np.less(b, 0), inverse.astype(result.dtype), result)
 
 
 def remainder(a: Any, b: Any) -> Any:
@@ -143,8 +143,8 @@ def sign(x: Any) -> Any:
 def digamma(x: Any) -> Any:
     """The derivative of log(gamma(x)): minus and plus infinity at 0 and -0, as in torch."""
     x = np.asarray(x)
-    own = scipy_function("psi")(x)
-    return np.where(x == 0, np.copysign(np.inf, -x), own).astype(x.dtype)
+    values = scipy_function("psi")(x)
+    return np.where(x == 0, np.copysign(np.inf, -x), values).astype(x.dtype)
 
 
 def lgamma(x: Any) -> Any:

@@ -122,10 +122,10 @@ def _common_type(name: str, operands: Sequence[Operand], result: DType | None) -
     if name not in _ROUNDED_NUMBERS and name not in _UPCAST_NUMBERS:
         return None
     is_comparison = result is None or result is DType.BOOL
-    found = result_type(operands) if is_comparison else result
-    if found is None or not found.is_float:
+    dtype = result_type(operands) if is_comparison else result
+    if dtype is None or not dtype.is_float:
         return None
-    return found.compute_dtype if name in _UPCAST_NUMBERS else found
+    return dtype.compute_dtype if name in _UPCAST_NUMBERS else dtype
 
 
 def _is_converted(name: str, dtype: DType, common: DType) -> bool:

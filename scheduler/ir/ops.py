@@ -81,7 +81,9 @@ class Op:
     @property
     def targets(self) -> tuple[str, ...]:
         """The op's names with overload, as in nodes: ``aten.addmm.default``."""
-        return tuple(f"{self.name}.{each}" if each else self.name for each in self.signatures)
+        return tuple(
+            f"{self.name}.{overload}" if overload else self.name for overload in self.signatures
+        )
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ def functional_forms(target: str) -> Iterator[str]:
     elif overload.endswith(_OUT):
         which = overload.removesuffix(_OUT)
         others = (which, f"dim_{which}", "default")
-    yield from (f"{name}.{each}" for each in others)
+    yield from (f"{name}.{other}" for other in others)
 
 
 def is_in_place(target: str) -> bool:

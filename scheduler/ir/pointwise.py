@@ -79,9 +79,9 @@ class PointwiseFunction:
         """Return the compute dtype of a call's result, from the type of its (last) argument."""
         if self.result is Result.BOOL:
             return DType.BOOL
-        held = dtype.compute_dtype
-        parts = {Result.REAL: held.real, Result.COMPLEX: held.complex}
-        return parts.get(self.result, held)
+        compute_dtype = dtype.compute_dtype
+        parts = {Result.REAL: compute_dtype.real, Result.COMPLEX: compute_dtype.complex}
+        return parts.get(self.result, compute_dtype)
 
 
 def _unary(

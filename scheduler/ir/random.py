@@ -58,11 +58,13 @@ def draws_random(node: Node) -> bool:
     name = _aten_name(node.target)
     if name not in TRAINING_RANDOM_OPS:
         return name in RANDOM_OPS or any(
-            draws_random(one) for part in subgraphs(node) for one in part.nodes
+            draws_random(inner) for part in subgraphs(node) for inner in part.nodes
         )
-    flag, place, otherwise = TRAINING_RANDOM_OPS[name]
-    given = node.args[place] if len(node.args) > place else node.kwargs.get(flag, otherwise)
-    return given is None or given != 0
+    flag, position, default = TRAINING_RANDOM_OPS[name]
+    flag_value = (
+        node.args[position] if len(node.args) > position else node.kwargs.get(flag, default)
+    )
+    return flag_value is None or flag_value != 0
 
 
 def _aten_name(target: str) -> str:
@@ -73,14 +75,14 @@ def _aten_name(target: str) -> str:
 
 def has_target(node: Node, target: str) -> bool:
     """Whether a node, or one in its subgraphs, has this target."""
-    inner = (one for part in subgraphs(node) for one in part.nodes)
-    return node.target == target or any(has_target(one, target) for one in inner)
+    inner_nodes = (inner for part in subgraphs(node) for inner in part.nodes)
+    return node.target == target or any(has_target(inner, target) for inner in inner_nodes)
 
 
 def default_bindings(names: Iterable[str]) -> dict[str, int]:
     """Return the default values of the symbols that random numbers need."""
-    known = {SEED: 0, BLOCKS: DEFAULT_BLOCKS}
-    return {name: known[name] for name in names if name in known}
+    defaults = {SEED: 0, BLOCKS: DEFAULT_BLOCKS}
+    return {name: defaults[name] for name in names if name in defaults}
 
 
 def stream_id(name: str) -> int:

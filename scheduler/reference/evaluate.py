@@ -191,7 +191,7 @@ def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]
 
 def read_sizes(graph: Graph, values: Mapping[str, Any]) -> dict[str, int]:
     """Return the data-dependent sizes that these values, by name, determine."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for name, value in values.items():
         if name in graph.sym_ints:
             pairs = [(graph.sym_ints[name], value)]
@@ -199,8 +199,8 @@ def read_sizes(graph: Graph, values: Mapping[str, Any]) -> dict[str, int]:
             pairs = list(zip(graph.tensors[name].size, np.shape(value), strict=False))
         else:
             continue
-        found |= {e.name: int(n) for e, n in pairs if e.is_Symbol and is_unbacked(e.name)}
-    return found
+        sizes |= {e.name: int(n) for e, n in pairs if e.is_Symbol and is_unbacked(e.name)}
+    return sizes
 
 
 def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -320,13 +320,15 @@ class _Run:
         values += [output for node in self._graph.nodes for output in node.outputs]
         names = dict.fromkeys(self._graph.outputs)
         names |= dict.fromkeys(name for name in values if name in targets)
-        found = {name: kept[name] if name in kept else self._values.get(name) for name in names}
+        results_by_name = {
+            name: kept[name] if name in kept else self._values.get(name) for name in names
+        }
         self.missing = {
             name: self._unsupported[name]
-            for name in found
+            for name in results_by_name
             if name in self._unsupported and name not in kept
         }
-        return {name: value for name, value in found.items() if name not in self.missing}
+        return {name: value for name, value in results_by_name.items() if name not in self.missing}
 
     def _known_results(self, node: Node, memory: AliasTracker) -> dict[str, Any]:
         """Compute a node's results; empty, with the reason recorded, if that is not possible."""
@@ -460,8 +462,8 @@ class _Run:
         """Return the size at these bindings; None if it depends on unknown data."""
         if expr not in self._sizes:
             names = {str(symbol) for symbol in expr.free_symbols}
-            known = names <= self.bindings.keys()
-            self._sizes[expr] = evaluate_expr(expr, self.bindings) if known else None
+            is_known = names <= self.bindings.keys()
+            self._sizes[expr] = evaluate_expr(expr, self.bindings) if is_known else None
         return self._sizes[expr]
 
     def _snapshot(self, value: Any) -> Any:

@@ -40,8 +40,8 @@ class Affine:
 
     def merge(self, outer: sympy.Symbol) -> Affine:
         """Return the form with ``outer`` merged into the axis inside it."""
-        kept = {var: c for var, c in self.coefficients.items() if var != outer}
-        return Affine(kept, self.rest, self.nonlinear)
+        coefficients = {var: c for var, c in self.coefficients.items() if var != outer}
+        return Affine(coefficients, self.rest, self.nonlinear)
 
     def expr(self) -> Expr:
         return sympy.Add(*(var * c for var, c in self.coefficients.items()), self.rest)

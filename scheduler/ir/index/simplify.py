@@ -225,8 +225,8 @@ class Simplifier:
         return p
 
     def _atom(self, function: type[Expr], p: Poly, q: Poly) -> Poly:
-        made = function(poly.to_expr(p), poly.to_expr(q))
-        return poly.constant(int(made)) if made.is_Integer else poly.atom(made)
+        result = function(poly.to_expr(p), poly.to_expr(q))
+        return poly.constant(int(result)) if result.is_Integer else poly.atom(result)
 
     def _in_range(self, p: Poly, q: Poly) -> bool:
         """Whether 0 <= p < q is provable."""

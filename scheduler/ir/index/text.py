@@ -66,8 +66,8 @@ def _print_product(expr: Expr) -> tuple[int, str]:
     # A product of one number and one sum was not expanded; the number, even 1, tells the
     # parser.
     undistributed = len(expr.args) == 2 and any(arg.is_Add for arg in expr.args)
-    shown = [str(abs(coefficient))] if abs(coefficient) != 1 or undistributed else []
-    return (1 if coefficient >= 0 else -1), "*".join(shown + others)
+    number = [str(abs(coefficient))] if abs(coefficient) != 1 or undistributed else []
+    return (1 if coefficient >= 0 else -1), "*".join(number + others)
 
 
 def _print_sum(expr: Expr) -> str:

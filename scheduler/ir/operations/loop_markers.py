@@ -126,9 +126,9 @@ def borrowed_buffers(operations: Iterable[Operation]) -> set[str]:
 
 def loop_spans(marks: Sequence[Operation | None]) -> Iterator[tuple[int, int]]:
     """Yield the positions of each loop's begin and end; inner loops before outer loops."""
-    open_places: list[int] = []
-    for place, mark in enumerate(marks):
+    open_begins: list[int] = []
+    for position, mark in enumerate(marks):
         if isinstance(mark, LoopBegin):
-            open_places.append(place)
+            open_begins.append(position)
         elif isinstance(mark, LoopEnd):
-            yield open_places.pop(), place
+            yield open_begins.pop(), position
