@@ -50,7 +50,7 @@ class Command(BaseCommand):
                 self.stdout.write(
                     f"{imported.new} new selections, {imported.known} already selected"
                 )
-                for line in imported.left:
+                for line in imported.skipped:
                     self.stdout.write(f"skipped: {one_line(line)}")
         except UserError as error:
             raise CommandError(str(error)) from None

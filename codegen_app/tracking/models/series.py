@@ -176,8 +176,8 @@ class DatumQuerySet(models.QuerySet["Datum"]):
 
     def valid(self) -> DatumQuerySet:
         """Return the points that were not withdrawn."""
-        held = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
-        return self.filter(~Exists(held))
+        standing = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
+        return self.filter(~Exists(standing))
 
 
 class Datum(models.Model):

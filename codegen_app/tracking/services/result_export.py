@@ -58,8 +58,10 @@ class _Run:
         if run.is_modelled:
             raise UserError(f"run {run.pk}: modelled times cannot be exported as results")
         self._run = run
-        self._since = run.started_at or run.created_at
-        self._over = max(run.finished_at, self._since)  # the clock may have been set back
+        self._started_at = run.started_at or run.created_at
+        self._finished_at = max(
+            run.finished_at, self._started_at
+        )  # the clock may have been set back
         self._kernels = kernels
         self._devices: list[DeviceInfo] = []
         self._compilers: list[Compiler] = []
@@ -88,7 +90,7 @@ class _Run:
             tasks.append(record)
         imported = getattr(run, "imported", None)
         if imported is None:  # measured by this installation
-            origin = Origin(kiln_version(), kiln_commit(), _iso(self._over), "")
+            origin = Origin(kiln_version(), kiln_commit(), _iso(self._finished_at), "")
         else:
             date = _iso(imported.measured_at)
             origin = Origin(imported.version, imported.commit, date, imported.host)
@@ -100,8 +102,8 @@ class _Run:
             seed=imported.seed if imported else None,
             strategy=run.strategy if run.has_budget else "",
             budget=Budget(run.budget_s, run.max_compiles, run.max_measurements),
-            started_at=_iso(self._since),
-            finished_at=_iso(self._over),
+            started_at=_iso(self._started_at),
+            finished_at=_iso(self._finished_at),
             devices=tuple(self._devices),
             compilers=tuple(self._compilers),
             tasks=tuple(tasks),
@@ -136,7 +138,7 @@ class _Run:
             device = _index(self._devices, device_of(result.environment))
             timed = timed_record(result.measurement(name, self._run.device), device)
         if row.finished_at is not None:
-            at_s = max(0.0, (row.finished_at - self._since).total_seconds())
+            at_s = max(0.0, (row.finished_at - self._started_at).total_seconds())
         return build_row(
             CandidateRecord,
             row,

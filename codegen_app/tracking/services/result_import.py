@@ -98,8 +98,8 @@ class _Run:
     ) -> None:
         self._record = run
         self._actor = actor
-        self._since = datetime.fromisoformat(run.started_at)
-        self._over = datetime.fromisoformat(run.finished_at)
+        self._started_at = datetime.fromisoformat(run.started_at)
+        self._finished_at = datetime.fromisoformat(run.finished_at)
         self._kernels = RecordedKernels(run, texts)
 
     def record(self, digest: str) -> TuningRun:
@@ -118,9 +118,9 @@ class _Run:
             state=record.state,
             reason=record.reason,
             requested_by_id=audit.actor_id(self._actor),
-            planned_at=self._since,
-            started_at=self._since,
-            finished_at=self._over,
+            planned_at=self._started_at,
+            started_at=self._started_at,
+            finished_at=self._finished_at,
         )
         device = record.devices[0] if record.devices else None
         ResultImport.objects.create(
@@ -154,8 +154,8 @@ class _Run:
             state=task.state,
             reason=task.reason,
             spent_s=task.spent_s,
-            started_at=self._since,
-            finished_at=self._over,
+            started_at=self._started_at,
+            finished_at=self._finished_at,
         )
         tied: list[Candidate] = []
         chosen: Candidate | None = None
@@ -169,7 +169,7 @@ class _Run:
             if line.chosen:
                 chosen = candidate
         if chosen is not None and chosen.result is not None:
-            moment = chosen.finished_at or self._over
+            moment = chosen.finished_at or self._finished_at
             candidate_results.choose(chosen, chosen.result, tied, moment)
 
     def _candidate(self, task: TuningTask, record: CandidateRecord) -> Candidate:
@@ -177,7 +177,7 @@ class _Run:
         build = self._kernels.build(kernel, record) if kernel is not None else None
         finished_at = None
         if record.at_s is not None:
-            finished_at = self._since + timedelta(seconds=record.at_s)
+            finished_at = self._started_at + timedelta(seconds=record.at_s)
         result = None
         if build is not None and record.timed is not None:
             result = candidate_results.store_measurement(
@@ -186,7 +186,7 @@ class _Run:
                 task.problem_id,
                 device_of(self._record, record.timed),
                 task,
-                finished_at or self._over,
+                finished_at or self._finished_at,
             )
         return Candidate.objects.create(
             task=task,

@@ -58,7 +58,7 @@ class RecordedKernels:
         except UserError as error:
             raise UserError(f"bindings: {error}") from None
         self.run, self.graph = run, graph
-        self.over = datetime.fromisoformat(run.finished_at)
+        self.finished_at = datetime.fromisoformat(run.finished_at)
         self._texts = texts
         self._offered: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
 
@@ -111,7 +111,7 @@ class RecordedKernels:
                 "code_digest": record.build.code_digest,
                 "duration_s": record.build.duration_s,
                 "resources": {name: dict(part) for name, part in record.build.resources.items()},
-                "finished_at": self.over,
+                "finished_at": self.finished_at,
             },
         )
         return row

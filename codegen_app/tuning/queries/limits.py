@@ -144,11 +144,11 @@ def limits(
             continue
         environment, time_ns = result.environment, result.median_ns
         board = targets.board_of(environment.target, environment.device_name)
-        work_there = by_bindings.get(_key(result.bindings, used))
-        intensity_there = share = None
-        if work_there is not None:
-            intensity_there = roofline.intensity(work_there)
-            share = roofline.limit(work_there, board).least_ns / time_ns if board else None
+        point_work = by_bindings.get(_key(result.bindings, used))
+        point_intensity = share = None
+        if point_work is not None:
+            point_intensity = roofline.intensity(point_work)
+            share = roofline.limit(point_work, board).least_ns / time_ns if board else None
         point = build_row(
             MeasuredPoint,
             result,
@@ -159,9 +159,9 @@ def limits(
             board=board.name if board else "",
             metrics=metrics_of(result),
             drift=None,
-            intensity=intensity_there.per_byte if intensity_there else None,
-            operations_per_s=1e9 * intensity_there.operations / time_ns
-            if intensity_there
+            intensity=point_intensity.per_byte if point_intensity else None,
+            operations_per_s=1e9 * point_intensity.operations / time_ns
+            if point_intensity
             else None,
             share=share,
         )

@@ -17,20 +17,18 @@ _INTERVAL = f"95%; the range if n < {MIN_INTERVAL_SAMPLES}; sorted by the fast e
 Row = TypeVar("Row")
 
 
-def time_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], ...]:
+def time_columns(measured: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], ...]:
     """The median, its bounds, and its number of samples."""
 
     def time(name: str) -> Callable[[Row], float | None]:
         def value(row: Row) -> float | None:
-            found = of(row)
-            ns = getattr(found, name) if found is not None else None
+            ns = getattr(measured(row), name, None)
             return None if ns is None else ns / 1000
 
         return value
 
     def samples(row: Row) -> int | None:
-        found = of(row)
-        return (found.n or None) if found is not None else None
+        return getattr(measured(row), "n", None) or None
 
     return (
         Column("median", "Median", time("median_ns"), Kind.TIME, "µs"),
@@ -42,13 +40,13 @@ def time_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], 
     )
 
 
-def metric_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], ...]:
+def metric_columns(measured: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row], ...]:
     """The other metrics, in the order in which pages show them."""
 
     def value(name: str) -> Callable[[Row], float | None]:
         def read(row: Row) -> float | None:
-            found = of(row)
-            metric = found.metrics.get(name) if found is not None else None
+            result = measured(row)
+            metric = result.metrics.get(name) if result is not None else None
             return None if metric is None else metric.value
 
         return read
@@ -60,21 +58,24 @@ def metric_columns(of: Callable[[Row], MeasuredRow | None]) -> tuple[Column[Row]
     )
 
 
-def resource_columns(of: Callable[[Row], ResourceUse | None]) -> tuple[Column[Row], ...]:
+def resource_columns(resources: Callable[[Row], ResourceUse | None]) -> tuple[Column[Row], ...]:
     """Registers and occupancy; waves and their limiter are optional columns."""
 
-    def value(read: Callable[[ResourceUse], Any]) -> Callable[[Row], Any]:
-        return lambda row: None if (found := of(row)) is None else read(found)
+    def value(name: str) -> Callable[[Row], Any]:
+        return lambda row: getattr(resources(row), name, None)
 
     def target(row: Row) -> str:
-        found = of(row)
-        return "" if found is None else f"on {found.target}, limited by {found.limiter}"
+        use = resources(row)
+        return "" if use is None else f"on {use.target}, limited by {use.limiter}"
+
+    def limiter(row: Row) -> str | None:
+        return getattr(resources(row), "limiter", None) or None
 
     return (
         Column(
             "registers",
             "Registers",
-            value(lambda found: found.registers),
+            value("registers"),
             Kind.WHOLE,
             note="per thread",
             hover=target,
@@ -82,31 +83,29 @@ def resource_columns(of: Callable[[Row], ResourceUse | None]) -> tuple[Column[Ro
         Column(
             "occupancy",
             "Occupancy",
-            value(lambda found: found.occupancy_percent),
+            value("occupancy_percent"),
             Kind.SHARE,
             "%",
             "resident waves per SIMD, of the maximum",
             hover=target,
-            after=lambda row: "" if (found := of(row)) is None else found.words,
+            after=lambda row: getattr(resources(row), "words", ""),
         ),
-        Column(
-            "waves", "Waves", value(lambda found: found.waves), Kind.WHOLE, "per SIMD", shown=False
-        ),
-        Column("limit", "Limiter", value(lambda found: found.limiter or None), shown=False),
+        Column("waves", "Waves", value("waves"), Kind.WHOLE, "per SIMD", shown=False),
+        Column("limit", "Limiter", limiter, shown=False),
     )
 
 
 def parameter_column(
-    key: str, name: str, of: Callable[[Row], Mapping[str, ConfigValue]], rows: Sequence[Row]
+    key: str, name: str, config: Callable[[Row], Mapping[str, ConfigValue]], rows: Sequence[Row]
 ) -> Column[Row]:
     """A column for a configuration parameter: numeric if all rows that have it hold a number, else
     text."""
-    values = [of(row)[name] for row in rows if name in of(row)]
+    values = [config(row)[name] for row in rows if name in config(row)]
     is_whole = all(isinstance(value, int) and not isinstance(value, bool) for value in values)
     convert = float if is_whole else str
 
     def cell(row: Row) -> float | str | None:
-        value = of(row).get(name)
+        value = config(row).get(name)
         return None if value is None else convert(value)
 
     return Column(key, name, cell, Kind.WHOLE if is_whole else Kind.CODE)

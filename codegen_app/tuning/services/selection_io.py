@@ -39,7 +39,7 @@ class ImportSummary:
 
     new: int
     known: int
-    left: tuple[str, ...]
+    skipped: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ def import_text(
     minutes per graph); no kernel source is taken from the file. Raises ``UserError``.
     """
     new = known = 0
-    left: list[str] = []
+    skipped: list[str] = []
     with transaction.atomic():
         for line in _read(text):
             problem = Problem.objects.filter(digest=line.problem).first()
             if problem is None:
-                left.append(f"{line.kernel}: its problem is unknown here")
+                skipped.append(f"{line.kernel}: its problem is unknown here")
                 continue
             kernel = GeneratedKernel.objects.filter(
                 name=line.kernel, source_digest=line.source_digest, template_nodes__problem=problem
@@ -121,15 +121,19 @@ def import_text(
             if kernel is None and make:
                 kernel = _generated_kernel(problem, line)
             if kernel is None:
-                left.append(f"{line.kernel}: its kernel is {_NOT_MADE if make else _NOT_RECORDED}")
+                skipped.append(
+                    f"{line.kernel}: its kernel is {_NOT_MADE if make else _NOT_RECORDED}"
+                )
                 continue
             reason = sanitize.storable_text(f"imported{f': {why}' if why else ''}", 300)
             if selections.choose({"problem_id": problem.pk, **line.bucket}, kernel, reason, actor):
                 new += 1
             else:
                 known += 1
-        audit.note(actor, "import selections", f"{new} new, {known} known, {len(left)} left", why)
-    return ImportSummary(new, known, tuple(left))
+        audit.note(
+            actor, "import selections", f"{new} new, {known} known, {len(skipped)} left", why
+        )
+    return ImportSummary(new, known, tuple(skipped))
 
 
 def _read(text: str | bytes) -> tuple[_SelectionLine, ...]:

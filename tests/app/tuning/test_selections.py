@@ -145,7 +145,9 @@ def test_choices_travel_as_json(problem: Problem, environment: Environment) -> N
     Selection.objects.all().delete()
     assert selection_io.import_text(text, None, "y" * 500).new == 1
     unknown = text.replace(problem.digest, factories.digest())
-    assert selection_io.import_text(unknown, None).left[0].endswith("its problem is unknown here")
+    assert (
+        selection_io.import_text(unknown, None).skipped[0].endswith("its problem is unknown here")
+    )
 
 
 def test_a_page_makes_no_kernels(
@@ -164,7 +166,7 @@ def test_a_page_makes_no_kernels(
     page = client.post("/selections/import", given, follow=True).content.decode()
     assert "run kiln manage selections import FILE on the server" in page
     assert not asked
-    left = selection_io.import_text(text, None).left
+    left = selection_io.import_text(text, None).skipped
     assert left[0].endswith("its kernel is unknown here")
     assert asked, "the command tries to make it"
 

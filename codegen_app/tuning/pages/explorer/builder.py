@@ -57,7 +57,7 @@ def parameters_of(source: ExplorerSource) -> tuple[Parameter, ...]:
 
 
 def build_explorer(
-    source: ExplorerSource, parameters: Sequence[Parameter], asked: GridQuery
+    source: ExplorerSource, parameters: Sequence[Parameter], query: GridQuery
 ) -> Explorer:
     """Build everything that the page shows; ``parameters`` are those of the source."""
     trials = source.trials
@@ -85,8 +85,8 @@ def build_explorer(
         best=tuple(best),
         importance=shares,
         slices=tuple(_slice(row, source, outcomes) for row in short),
-        grid=_grid(short, outcomes, asked),
-        cell=asked.cell,
+        grid=_grid(short, outcomes, query),
+        cell=query.cell,
         keys={row.name: source.key(row.name) for row in ordered},
     )
 
@@ -112,16 +112,16 @@ def _slice(parameter: Parameter, source: ExplorerSource, outcomes: Sequence[Tria
 
 
 def _grid(
-    parameters: Sequence[Parameter], outcomes: Sequence[TrialOutcome], asked: GridQuery
+    parameters: Sequence[Parameter], outcomes: Sequence[TrialOutcome], query: GridQuery
 ) -> Grid | None:
     """Return the grid of the two requested parameters, else of the two most important ones."""
     by_name = {row.name: row for row in parameters}
     if len(by_name) < 2:
         return None
-    across = asked.across
+    across = query.across
     if across not in by_name:
-        across = next(name for name in by_name if name != asked.down)
-    down = asked.down
+        across = next(name for name in by_name if name != query.down)
+    down = query.down
     if down not in by_name or down == across:
         down = next(name for name in by_name if name != across)
     return grid_of(by_name[across], by_name[down], outcomes)

@@ -104,14 +104,14 @@ def run_list(limit: int = MAX_RUNS) -> RunList:
 def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
     """Return rows for these runs (2 queries)."""
     spent = TuningTask.objects.filter(run=OuterRef("pk")).order_by().values("run")
-    chosen = list(
+    listed = list(
         runs.select_related("graph", "template_node", "requested_by", "imported")
         .defer("graph__wrapper", "graph__decisions", "graph__tensors", "template_node__rejected")
         .annotate(spent_s=Subquery(spent.annotate(seconds=Sum("spent_s")).values("seconds")))
     )
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     states = (
-        Candidate.objects.filter(task__run__in=[run.pk for run in chosen])
+        Candidate.objects.filter(task__run__in=[run.pk for run in listed])
         .order_by()
         .values("task__run", "state")
         .annotate(count=Count("pk"), not_legal=Count("pk", filter=Q(stage=Stage.RULE)))
@@ -121,7 +121,7 @@ def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
         if count["state"] == State.REJECTED:
             counts[count["task__run"]][_NOT_LEGAL] = count["not_legal"]
     rows: list[RunRow] = []
-    for run in chosen:
+    for run in listed:
         run_counts = counts[run.pk]
         not_legal = run_counts.get(_NOT_LEGAL, 0)
         rejected = (
@@ -190,9 +190,10 @@ def _time_left_s(run: TuningRun, progress: Progress) -> float | None:
         return None
     if run.budget_s is not None:
         return max(0.0, run.budget_s - (getattr(run, "spent_s", None) or 0.0))
-    so_far = (timezone.now() - run.started_at).total_seconds()
-    over = progress.worked
-    return so_far / over * progress.left if over and not run.has_budget else None
+    if run.has_budget or not progress.worked:
+        return None
+    elapsed_s = (timezone.now() - run.started_at).total_seconds()
+    return elapsed_s / progress.worked * progress.left
 
 
 def is_open(state: str) -> bool:

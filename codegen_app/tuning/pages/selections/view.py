@@ -93,9 +93,9 @@ def import_selections(request: HttpRequest) -> HttpResponse:
             messages.success(
                 request, f"{summary.new} new selections; {summary.known} were selected already."
             )
-            for line in summary.left[:_MAX_REPORTED]:
+            for line in summary.skipped[:_MAX_REPORTED]:
                 messages.warning(request, line)
-            if (skipped := len(summary.left) - _MAX_REPORTED) > 0:
-                messages.warning(request, f"… and {skipped} more were skipped")
+            if (unreported := len(summary.skipped) - _MAX_REPORTED) > 0:
+                messages.warning(request, f"… and {unreported} more were skipped")
             return redirect("selections")
     return selections(request, importing=form)
