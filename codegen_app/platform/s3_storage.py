@@ -81,8 +81,8 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
                 tcp_keepalive=True,
             )
 
-        self._asking = limits(min(_PING_TIMEOUT_S, timeout_s), 1)
-        self._making = threading.Lock()
+        self._ping_config = limits(min(_PING_TIMEOUT_S, timeout_s), 1)
+        self._session_lock = threading.Lock()
         super().__init__(
             client_config=limits(timeout_s, _ATTEMPTS),
             # Without its own threads: a request's threads are limited by the web server.
@@ -112,7 +112,7 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
     @property
     def connection(self) -> Any:
         """This thread's connection; a session creates one at a time."""
-        with self._making:
+        with self._session_lock:
             return super().connection
 
     @property
@@ -121,15 +121,15 @@ class BucketStorage(S3Storage):  # type: ignore[misc]
         return self.connection.Bucket(self.bucket_name)
 
     @cached_property
-    def _asker(self) -> Any:
-        with self._making:
+    def _ping_client(self) -> Any:
+        with self._session_lock:
             options = {"region_name": self.region_name, "endpoint_url": self.endpoint_url}
-            return self._session.client("s3", config=self._asking, **options)
+            return self._session.client("s3", config=self._ping_config, **options)
 
     def ask(self) -> None:
         """Return if the bucket answers; within seconds, from any thread."""
         with self._faults("the bucket", bucket=True):
-            self._asker.head_bucket(Bucket=self.bucket_name)
+            self._ping_client.head_bucket(Bucket=self.bucket_name)
 
     def attempt(self) -> None:
         """Put, list, read and delete a test object: all required operations."""

@@ -7,10 +7,14 @@ name, and no session; and the first two must not fail because the database does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import ip_address
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.utils.crypto import constant_time_compare
 
-from codegen_app.accounts import metrics_access
+from codegen_app.accounts.origin import client_address
+from codegen_app.accounts.token_text import bearer_token
 from codegen_app.platform import readiness
 from codegen_app.site import metrics
 
@@ -27,7 +31,8 @@ class ProbesMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         answer = ANSWERS.get(request.path_info)
-        if answer is None or (answer is metrics_text and not metrics_access.is_enabled()):
+        has_metrics = settings.METRICS_TOKEN or settings.METRICS_NETWORKS
+        if answer is None or (answer is metrics_text and not has_metrics):
             return self.get_response(request)
         if request.method not in SAFE_METHODS:
             return HttpResponseNotAllowed(SAFE_METHODS)
@@ -56,8 +61,14 @@ def ready(_: HttpRequest) -> HttpResponse:
 
 
 def metrics_text(request: HttpRequest) -> HttpResponse:
-    """Return the metrics to clients that may read them."""
-    if not metrics_access.may_read(request):
+    """Return the metrics to clients with the token, or from a listed network."""
+    token = bearer_token(request.headers.get("Authorization", ""))
+    may_read = False
+    if settings.METRICS_TOKEN and constant_time_compare(token, settings.METRICS_TOKEN):
+        may_read = True
+    elif address := client_address(request):  # "" for a Unix socket
+        may_read = any(ip_address(address) in network for network in settings.METRICS_NETWORKS)
+    if not may_read:
         denied = HttpResponse("A token is needed.\n", status=401, content_type=_TEXT)
         denied.headers["WWW-Authenticate"] = "Bearer"
         return denied

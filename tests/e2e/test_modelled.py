@@ -7,12 +7,12 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from codegen_app.kernels.modelling import jobs, store
+from codegen_app.kernels.modelling import jobs
 from codegen_app.kernels.models import Build, GeneratedKernel, Modelling
 from codegen_app.platform import artifacts
 from codegen_app.workers import work
 from tests.support import modelled
-from tests.support.pages_world import World
+from tests.support.pages_world import World, store_report
 
 pytestmark = pytest.mark.full
 
@@ -30,7 +30,7 @@ def keep(kernel: GeneratedKernel, target: str, board: str, **fields: object) -> 
         sizes=sizes,
         **fields,  # type: ignore[arg-type]
     )
-    return store.store_report(build, board, sizes, report)
+    return store_report(build, board, sizes, report)
 
 
 def test_it_is_asked_for_and_comes_in_by_itself(page: Page, world: World) -> None:
@@ -46,7 +46,7 @@ def test_it_is_asked_for_and_comes_in_by_itself(page: Page, world: World) -> Non
     assert row is not None
     text = artifacts.read(row.build.listing).decode()
     report = modelled.report(text, "gfx942", "MI300X", kernel=kernel.name, sizes=row.sizes)
-    work.finish(row, "done", **store.report_fields(report, row.build))
+    work.finish(row, "done", **jobs.report_fields(report, row.build))
     expect(page.locator(".callout.modelled")).to_contain_text("12.50 µs")  # without a reload
     expect(page.locator("[data-pane=listing] .cols")).to_contain_text("stall")
     expect(page.locator("#modellings")).not_to_have_attribute("hx-get", re.compile("."))

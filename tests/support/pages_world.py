@@ -6,6 +6,7 @@ Kernels are compiled by the real compiler; times are made up, which is why they 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any
 from django.utils import timezone
 
 from codegen_app.graphs.models import Graph, GraphNode, Problem, TemplateNode, TorchComparison
-from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse, ProblemWork
+from codegen_app.kernels.modelling.jobs import report_fields
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse, Modelling, ProblemWork
 from codegen_app.kernels.services.builds import stored_files
 from codegen_app.platform import artifacts
 from codegen_app.tuning.models import (
@@ -34,6 +36,7 @@ from scheduler.build.model import Build as Built
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import recipe_of
 from scheduler.build.toolchains import bundled_clang
+from scheduler.cycles.report import VERSION, Report
 
 SOURCE = """// # Topologically Sorted Source Nodes: [linear], Original ATen: [aten.addmm]
 // # Graph fragment:
@@ -396,3 +399,24 @@ def _result(
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def store_report(
+    build: Build,
+    board: str,
+    sizes: Mapping[str, int],
+    report: Report,
+) -> Modelling:
+    """Store the report of a build that was modelled, in place of an earlier row of the same."""
+    row, _ = Modelling.objects.update_or_create(
+        build=build,
+        board=board,
+        sizes=dict(sizes),
+        version=VERSION,
+        defaults={
+            **report_fields(report, build),
+            "state": State.DONE,
+            "finished_at": timezone.now(),
+        },
+    )
+    return row

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
 
-from codegen_app.kernels.modelling import store
 from codegen_app.kernels.modelling.requests import board_named
-from codegen_app.kernels.models import KernelUse, Modelling
+from codegen_app.kernels.models import Build, KernelUse, Modelling
 from codegen_app.kernels.services import engine
 from codegen_app.platform import artifacts
 from codegen_app.workers import work
@@ -16,7 +17,7 @@ from scheduler import targets
 from scheduler.benchmark.case_builder import index_limits
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.recorded_call import RecordedCall
-from scheduler.cycles import kernel_model, launch_inputs
+from scheduler.cycles import kernel_model, launch_inputs, report_json
 from scheduler.cycles.report import Report
 from scheduler.errors import MachineError, Stage, UserError
 from scheduler.ir.bindings import hint_bindings
@@ -41,7 +42,7 @@ def run(row: Modelling) -> None:
         try:
             with computing:
                 report = _report(row)
-            fields = store.report_fields(report, build)
+            fields = report_fields(report, build)
         except MachineError:
             raise
         except FileNotFoundError:
@@ -54,6 +55,26 @@ def run(row: Modelling) -> None:
         if lease_lost.is_set():
             raise work.LeaseLostError(f"{row} was cancelled, or is another worker's")
         work.finish(row, State.DONE, **fields)
+
+
+def time_fields(report: Report) -> dict[str, Any]:
+    """Return the columns of any kernel with a report; the report's file is stored."""
+    return {
+        "report": artifacts.store(report_json.write(report), ".json"),
+        "low_us": report.time_us.low,
+        "time_us": report.time_us.mid,
+        "high_us": report.time_us.high,
+        "sentence": report.sentence,
+    }
+
+
+def report_fields(report: Report, build: Build) -> dict[str, Any]:
+    """Return the columns of a finished modelling; the report's file is stored."""
+    return {
+        **time_fields(report),
+        "code_digest": build.code_digest,
+        "unknown": dict(report.unknown),
+    }
 
 
 def _report(row: Modelling) -> Report:

@@ -16,8 +16,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from codegen_app.accounts import audit
+from codegen_app.kernels.modelling.jobs import time_fields
 from codegen_app.kernels.modelling.requests import board_named
-from codegen_app.kernels.modelling.store import time_fields
 from codegen_app.kernels.models import ForeignKernel
 from codegen_app.platform import artifacts
 from codegen_app.platform.config import sandbox

@@ -126,7 +126,18 @@ class Command(BaseCommand):
         web, *workers = programs(settings.VAR_DIR, host, port, models.DEVICE)
         supervisor.start(web)
         url = f"http://{host}:{port}/"
-        self._wait_for_pages(supervisor, url)
+        deadline = time.monotonic() + _SERVE_LIMIT_S
+        while True:
+            self._stop.check()
+            if supervisor.ended("web") or time.monotonic() >= deadline:
+                raise UserError(f"the web server does not answer: see {supervisor.log_of('web')}")
+            try:
+                with urllib.request.urlopen(f"{url}login/", timeout=_SERVE_LIMIT_S):  # noqa: S310
+                    break
+            except urllib.error.HTTPError:
+                break  # it answers; what it says is in its log
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
         self._print(f"Kiln serves at {url}")
         if os.geteuid() == 0:
             self._print(system_user.describe_user())
@@ -176,18 +187,3 @@ class Command(BaseCommand):
     def _print(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
-
-    def _wait_for_pages(self, supervisor: Supervisor, url: str) -> None:
-        deadline = time.monotonic() + _SERVE_LIMIT_S
-        while time.monotonic() < deadline:
-            self._stop.check()
-            if supervisor.ended("web"):
-                break
-            try:
-                with urllib.request.urlopen(f"{url}login/", timeout=_SERVE_LIMIT_S):  # noqa: S310
-                    return
-            except urllib.error.HTTPError:
-                return  # it answers; what it says is in its log
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.1)
-        raise UserError(f"the web server does not answer: see {supervisor.log_of('web')}")

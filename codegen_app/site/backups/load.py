@@ -65,7 +65,17 @@ def load(file: Path, migrations: AbstractSet[Key]) -> None:
         _fill(file)
     except BaseException as error:
         connection.close()
-        _drop_all()
+        # Drop everything that the migrations created.
+        with transaction.atomic(), connection.cursor() as cursor:
+            if names := connection.introspection.table_names(cursor):
+                tables = sql.SQL(", ").join(map(sql.Identifier, names))
+                cursor.execute(sql.SQL("DROP TABLE {} CASCADE").format(tables))
+            cursor.execute(
+                "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
+                " AND proname LIKE 'kiln\\_%%'"
+            )
+            for (name,) in cursor.fetchall():
+                cursor.execute(sql.SQL("DROP FUNCTION public.{}").format(sql.Identifier(name)))
         if isinstance(error, DatabaseError | psycopg.Error):  # Django does not wrap COPY's errors
             first = one_line(str(error).splitlines()[0])
             raise UserError(f"the backup does not fit Kiln's tables: {first}") from None
@@ -193,20 +203,6 @@ def _dump_text(file: Path) -> Iterator[IO[bytes]]:
         if process.wait() != 0:
             stderr.seek(0)
             raise database.program_error("pg_restore", stderr.read().decode(errors="replace"))
-
-
-def _drop_all() -> None:
-    """Drop everything that migrations created in a database without tables."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        if names := connection.introspection.table_names(cursor):
-            tables = sql.SQL(", ").join(map(sql.Identifier, names))
-            cursor.execute(sql.SQL("DROP TABLE {} CASCADE").format(tables))
-        cursor.execute(
-            "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
-            " AND proname LIKE 'kiln\\_%%'"
-        )
-        for (name,) in cursor.fetchall():
-            cursor.execute(sql.SQL("DROP FUNCTION public.{}").format(sql.Identifier(name)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ here: each action links to the page that does it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, PermissionsMixin
@@ -32,6 +31,14 @@ _TUNABLE = {
     "kernel": ("name", "kernel"),
     "tuning_run": ("pk", "run"),
 }
+# Pages of forms: the required permission ("" for any account), title, URL name and note.
+_PAGES = (
+    (permissions.IMPORT, "Import a graph", "import", "from a .pt2 file"),
+    (permissions.IMPORT, "Model an external kernel", "look", "from a file"),
+    (permissions.NOTIFY, "Set up notifications", "channels", "of alerts"),
+    (permissions.TOKENS, "Create an API token", "tokens", ""),
+    ("", "Change my password", "password", ""),
+)
 
 
 def actions(query: str, at: str, account: Account, limit: int) -> list[Hit]:
@@ -48,7 +55,12 @@ def actions(query: str, at: str, account: Account, limit: int) -> list[Hit]:
             hits += [retune] if _matches(query, retune) else []
         hits += _retune_named(query, place, limit)
     hits += _compare_here(query, at, place)
-    hits += [hit for hit in _static_actions(account) if _matches(query, hit)]
+    hits += [
+        hit
+        for permission, text, name, note in _PAGES
+        if (_has_permission(account, permission) if permission else account.is_authenticated)
+        and _matches(query, hit := Hit("action", text, reverse(name), note))
+    ]
     return hits[:limit]
 
 
@@ -59,18 +71,6 @@ def _has_permission(account: Account, permission: str) -> bool:
 def _matches(query: str, hit: Hit) -> bool:
     text = f"{hit.text} {hit.where}".lower()
     return all(word in text for word in query.lower().split())
-
-
-def _static_actions(account: Account) -> Iterator[Hit]:
-    if _has_permission(account, permissions.IMPORT):
-        yield Hit("action", "Import a graph", reverse("import"), "from a .pt2 file")
-        yield Hit("action", "Model an external kernel", reverse("look"), "from a file")
-    if _has_permission(account, permissions.NOTIFY):
-        yield Hit("action", "Set up notifications", reverse("channels"), "of alerts")
-    if _has_permission(account, permissions.TOKENS):
-        yield Hit("action", "Create an API token", reverse("tokens"))
-    if account.is_authenticated:
-        yield Hit("action", "Change my password", reverse("password"))
 
 
 def _retune_url(what: str, key: object) -> str:

@@ -17,7 +17,6 @@ from django.utils import timezone
 from codegen_app.kernels.modelled.comparison import compare_modelled
 from codegen_app.kernels.modelled.timeline import MAX_LANES, MAX_SPANS
 from codegen_app.kernels.modelled.view import HEAT_LEVELS, modelled_view
-from codegen_app.kernels.modelling import store
 from codegen_app.kernels.models import Build, GeneratedKernel, Modelling
 from codegen_app.kernels.pages.kernel import codeview, timelineview
 from codegen_app.kernels.pages.kernel.query import kernel_page
@@ -30,7 +29,7 @@ from scheduler import targets
 from scheduler.cycles.report import Pipe, Report, StallReason
 from scheduler.isa.instructions import Kind
 from tests.support import modelled
-from tests.support.pages_world import World, make_world
+from tests.support.pages_world import World, make_world, store_report
 
 pytestmark = pytest.mark.django_db
 
@@ -62,7 +61,7 @@ def keep(
     build = build_of(kernel, target)
     fields = {"kernel": kernel.name, "sizes": sizes, **fields}
     report = modelled.report(text_of(build), target, board, **fields)  # type: ignore[arg-type]
-    return store.store_report(build, board, sizes, report)
+    return store_report(build, board, sizes, report)
 
 
 def text(html: str) -> str:
@@ -307,7 +306,7 @@ def test_a_pipe_that_only_one_side_uses_is_nothing_on_the_other(world: World) ->
     launch = modelled.report(text_of(build_of(other))).launches[0]
     busy = replace(launch, pipes={Pipe.MATRIX: 0.9})
     report = replace(modelled.report(text_of(build_of(other)), sizes=SIZES), launches=(busy,))
-    store.store_report(row.build, "MI300X", SIZES, report)
+    store_report(row.build, "MI300X", SIZES, report)
     found = compare_modelled([build_of(one).pk, build_of(other).pk])
     assert found is not None
     (pipes,) = [group for group in found.groups if group.title == "Pipes busy"]

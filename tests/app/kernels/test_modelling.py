@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from codegen_app import tasks
 from codegen_app.accounts.models import AuditEntry
-from codegen_app.kernels.modelling import automatic, jobs, requests, store
+from codegen_app.kernels.modelling import automatic, jobs, requests
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse, Modelling
 from codegen_app.kernels.pages.kernel.query import kernel_page
 from codegen_app.kernels.services import builds
@@ -32,7 +32,7 @@ from scheduler.cycles.report import VERSION, Report
 from scheduler.errors import MachineError, UserError
 from tests.app import factories
 from tests.support import modelled
-from tests.support.pages_world import World, make_build
+from tests.support.pages_world import World, make_build, store_report
 
 # Workers and threads have connections of their own, which must see the rows.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -256,22 +256,10 @@ def test_workers_are_told_of_what_waits(world: World, monkeypatch: pytest.Monkey
     assert queue.Kind.COMPILE in told
 
 
-def test_what_was_modelled_elsewhere_is_kept_in_place_of_what_there_was(world: World) -> None:
-    (row,) = asked(world)
-    report = report_of(row)
-    kept = store.store_report(row.build, "MI300X", {"s0": 128}, report, use_of(world.kernels[0]))
-    assert (kept.pk, kept.state, kept.time_us) == (row.pk, State.DONE, report.time_us.mid)
-    faster = replace(report, time_us=modelled.band(1.0))
-    assert store.store_report(row.build, "MI300X", {"s0": 128}, faster).time_us == 1.0
-    assert store.store_report(row.build, "MI300X", {"s0": 64}, faster).pk != row.pk
-
-
 def test_other_versions_go_and_reports_that_are_shown_stay(world: World) -> None:
     (row,) = asked(world)
-    kept = store.store_report(row.build, "MI300X", {"s0": 128}, report_of(row))
-    old = store.store_report(
-        row.build, "MI300X", {"s0": 64}, replace(report_of(row), sampled="all")
-    )
+    kept = store_report(row.build, "MI300X", {"s0": 128}, report_of(row))
+    old = store_report(row.build, "MI300X", {"s0": 64}, replace(report_of(row), sampled="all"))
     Modelling.objects.filter(pk=old.pk).update(version=VERSION + 1)
     Artifact.objects.update(used_at=timezone.now() - 2 * retention.UNUSED_AGE)
     retention.sweep(dry_run=True)
@@ -285,11 +273,7 @@ def test_other_versions_go_and_reports_that_are_shown_stay(world: World) -> None
 
 def test_it_goes_with_its_build(world: World) -> None:
     build = factories.build(kernel=world.kernels[0], target="gfx942", state=State.CANCELLED)
-    row = (
-        store.store_report(build, "MI300X", {}, modelled.report(LISTING))
-        if build.code_digest
-        else None
-    )
+    row = store_report(build, "MI300X", {}, modelled.report(LISTING)) if build.code_digest else None
     assert row is None, "a build without code cannot have a report"
     Modelling.objects.create(build=build, board="MI300X", version=VERSION)
     build.delete()
