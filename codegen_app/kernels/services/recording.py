@@ -205,16 +205,15 @@ def _record_candidates(
     new = {kernel.name: kernel for kernel, _ in rendered if kernel.name not in kernels}
     kernels |= {name: row.pk for name, row in _kernels(list(new.values())).items()}
     KernelUse.objects.bulk_create(
-        KernelUse(
+        _kernel_use(
+            kernel,
+            call,
             kernel_id=kernels[kernel.name],
             template_node=row,
             position=position,
             is_default=position == 0,
             description=caller.description[:300],
-            call=_call(call),
             metadata_comment=backend.comment(node, kernel.name),
-            line_origins=[asdict(origin) for origin in kernel.line_origins],
-            generator=generator(),
         )
         for (row, node, position, caller), (kernel, call) in zip(callers, rendered, strict=True)
     )
@@ -229,24 +228,31 @@ def record_candidate(
 ) -> GeneratedKernel:
     """Return the row of a searched candidate of this backend, and record that the node uses it."""
     kernel = _kernels([caller.kernel])[caller.name]
-    node = scheduled.node(row.name)
     comment = backend.owner(caller.kernel.source_file).comment
-    KernelUse.objects.bulk_create(
-        [
-            KernelUse(
-                kernel=kernel,
-                template_node=row,
-                position=MAX_RECORDED + position,
-                description=caller.description[:300],
-                call=_call(caller.call),
-                metadata_comment=comment(node, caller.name),
-                line_origins=[asdict(origin) for origin in caller.kernel.line_origins],
-            )
-        ],
-        ignore_conflicts=True,
+    use = _kernel_use(
+        caller.kernel,
+        caller.call,
+        kernel=kernel,
+        template_node=row,
+        position=MAX_RECORDED + position,
+        description=caller.description[:300],
+        metadata_comment=comment(scheduled.node(row.name), caller.name),
     )
-    KernelUse.objects.filter(kernel=kernel, template_node=row).update(generator=generator())
+    KernelUse.objects.bulk_create([use], ignore_conflicts=True)
+    KernelUse.objects.filter(kernel=kernel, template_node=row).update(generator=use.generator)
     return kernel
+
+
+def _kernel_use(rendered: RenderedKernel, call: KernelCall, **fields: Any) -> KernelUse:
+    return KernelUse(
+        call={
+            name: value if isinstance(value, str) else print_expr(value)
+            for name, value in call.args.items()
+        },
+        line_origins=[asdict(origin) for origin in rendered.line_origins],
+        generator=generator(),
+        **fields,
+    )
 
 
 def spread(callers: Mapping[str, TemplateCaller], count: int) -> dict[str, TemplateCaller]:
@@ -281,13 +287,6 @@ def _kernels(rendered: Sequence[RenderedKernel]) -> dict[str, GeneratedKernel]:
     )
     names = [kernel.name for kernel in rendered]
     return {row.name: row for row in GeneratedKernel.objects.filter(name__in=names)}
-
-
-def _call(call: KernelCall) -> dict[str, str]:
-    return {
-        name: value if isinstance(value, str) else print_expr(value)
-        for name, value in call.args.items()
-    }
 
 
 def rejected_line(config: RejectedConfig) -> dict[str, Any]:

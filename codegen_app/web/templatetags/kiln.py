@@ -334,22 +334,36 @@ def line_links(lines: Sequence[tuple[int, int]], url: str, limit: int = 0) -> Sa
     return format_html_join(" ", "{}", ((link,) for link in links))
 
 
+def _label(css: str, text: str, title: str) -> SafeString:
+    return format_html('<span class="{}" title="{}">{}</span>', css, title, text)
+
+
 @register.simple_tag
 def emulated(flag: bool) -> SafeString:
     """Render the label of every emulated time; empty for a device's own time."""
-    if not flag:
-        return SafeString("")
-    return format_html(
-        '<span class="tag emulated" title="{}">emulated</span>',
-        "Measured on the CPU emulation: not comparable with GPU times",
-    )
+    title = "Measured on the CPU emulation: not comparable with GPU times"
+    return _label("tag emulated", "emulated", title) if flag else SafeString("")
+
+
+@register.simple_tag
+def generated(is_generated: bool) -> SafeString:
+    """Render the label of a series whose data was generated; empty for measured data."""
+    title = "Generated data with known changes and causes: not measured"
+    return _label("tag generated", "generated", title) if is_generated else SafeString("")
 
 
 @register.simple_tag
 def modelled(where: str) -> SafeString:
     """Render the label of modelled figures, with board and sizes in its title."""
     title = f"Computed from the instructions by a model of {where}: not measured"
-    return format_html('<span class="tag modelled" title="{}">modelled</span>', title)
+    return _label("tag modelled", "modelled", title)
+
+
+@register.simple_tag
+def recorded(origin: str) -> SafeString:
+    """Render the origin of a time measured on another installation; empty for our own."""
+    title = "Measured on another machine and imported: device, driver, date, Kiln version"
+    return _label("note recorded", f"recorded: {origin}", title) if origin else SafeString("")
 
 
 @register.simple_tag
@@ -358,27 +372,6 @@ def share_bar(share: float) -> SafeString:
     width = f"{100 * min(max(share, 0.0), 1.0):.1f}"
     bar = '<svg class="bar" aria-hidden="true"><rect width="{}%" height="8"></rect></svg>'
     return format_html(bar, width)
-
-
-@register.simple_tag
-def recorded(origin: str) -> SafeString:
-    """Render the origin of a time measured on another installation; empty for our own."""
-    if not origin:
-        return SafeString("")
-    return format_html(
-        '<span class="note recorded" title="{}">recorded: {}</span>',
-        "Measured on another machine and imported: device, driver, date, Kiln version",
-        origin,
-    )
-
-
-@register.simple_tag
-def generated(is_generated: bool) -> SafeString:
-    """Render the label of a series whose data was generated; empty for measured data."""
-    if not is_generated:
-        return SafeString("")
-    title = "Generated data with known changes and causes: not measured"
-    return format_html('<span class="tag generated" title="{}">generated</span>', title)
 
 
 @register.filter

@@ -108,16 +108,10 @@ def external_kernel_page(key: int, launch: int = 0, at: int | None = None) -> Ex
     )
 
 
-def listing_text(key: int) -> str:
-    """Return the listing's text, "" if there is none (1 query)."""
+def result_files(key: int) -> tuple[str, Report | None]:
+    """Return the listing's text and the report (1 query); "" and None if there are none."""
     row = ForeignKernel.objects.select_related("listing", "report").filter(pk=key).first()
-    return _files(row)[0] if row else ""
-
-
-def load_report(key: int) -> Report | None:
-    """Return the report (1 query); None if there is none."""
-    row = ForeignKernel.objects.select_related("listing", "report").filter(pk=key).first()
-    return _files(row)[1] if row else None
+    return _files(row) if row else ("", None)
 
 
 def _files(row: ForeignKernel) -> tuple[str, Report | None]:

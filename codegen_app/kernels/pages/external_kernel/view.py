@@ -17,8 +17,7 @@ from codegen_app.kernels.pages.external_kernel.form import UploadKernelForm
 from codegen_app.kernels.pages.external_kernel.query import (
     external_kernel_page,
     external_kernels_page,
-    listing_text,
-    load_report,
+    result_files,
 )
 from codegen_app.kernels.pages.kernel import codeview, timelineview
 from codegen_app.kernels.services import external_kernels
@@ -91,7 +90,7 @@ def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> 
 
 def external_listing(_request: HttpRequest, pk: int) -> HttpResponse:
     """The listing as a file."""
-    text = listing_text(pk)
+    text, _ = result_files(pk)
     if not text:
         raise Http404(f"kernel {pk} has no listing")
     return download(text, f"kernel-{pk}.s", TEXT_FILE)
@@ -99,7 +98,7 @@ def external_listing(_request: HttpRequest, pk: int) -> HttpResponse:
 
 def external_report(_request: HttpRequest, pk: int) -> HttpResponse:
     """The model's full report as a file."""
-    report = load_report(pk)
+    _, report = result_files(pk)
     if report is None:
         raise Http404(f"kernel {pk} has no report")
     return HttpResponse(report_json.write(report), content_type="application/json")
