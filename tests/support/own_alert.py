@@ -15,7 +15,7 @@ from tests.app import factories
 
 def own_alert(patch: pytest.MonkeyPatch) -> Alert:
     """A change between two revisions of a problem that the emulation timed, by real builds."""
-    patch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
+    patch.setattr(remote_builds, "_UNCLAIMED_AFTER_S", 0.0)
     graph = factories.prepared_graph()
     node = factories.small_node(graph)
     least = {name: info["min"] for name, info in graph.symbols.items()}

@@ -64,8 +64,16 @@ def request_modelling(
             build = latest or builds.request_build(use.kernel, board.target, DEFAULT_FLAGS, actor)
         key = {"build": build, "board": board.name, "sizes": bound, "version": VERSION}
         fields = {"use": use, "priority": _PRIORITY, "requested_by_id": audit.actor_id(actor)}
-        row, is_new = Modelling.objects.get_or_create(**key, defaults=fields)
-        if is_new or _requeue(row, fields):
+        row, is_queued = Modelling.objects.get_or_create(**key, defaults=fields)
+        same = Modelling.objects.filter(pk=row.pk)
+        if not is_queued and row.is_open:
+            same.filter(priority__lt=_PRIORITY).update(priority=_PRIORITY)
+        elif not is_queued:
+            is_current = row.state == State.DONE and row.code_digest == row.build.code_digest
+            if not (is_current and row.report is not None and artifacts.is_whole(row.report)):
+                closed = same.exclude(state__in=OPEN_STATES)
+                is_queued = bool(closed.update(**work.REQUEUED_FIELDS, **fields))
+        if is_queued:
             audit.record(actor, "model", row)
         row.refresh_from_db()
         rows.append(row)
@@ -79,19 +87,6 @@ def checked_sizes(use: KernelUse, sizes: Mapping[str, int]) -> dict[str, int]:
     bindings = checked_bindings(node.graph, sizes)
     symbols = node.problem.symbols if node.problem else bindings
     return {name: bindings[name] for name in sorted(symbols)}
-
-
-def _requeue(row: Modelling, fields: Mapping[str, object]) -> bool:
-    """Queue a finished row again; return False if it is open, or has the requested result."""
-    if row.is_open:
-        Modelling.objects.filter(pk=row.pk, priority__lt=_PRIORITY).update(priority=_PRIORITY)
-        return False
-    report = row.report
-    is_current = row.state == State.DONE and row.code_digest == row.build.code_digest
-    if is_current and report is not None and artifacts.is_whole(report):
-        return False
-    closed = Modelling.objects.filter(pk=row.pk).exclude(state__in=OPEN_STATES)
-    return bool(closed.update(**work.REQUEUED_FIELDS, **fields))
 
 
 def board_named(target: str, name: str) -> Board:

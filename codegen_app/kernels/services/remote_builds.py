@@ -23,8 +23,8 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.errors import MachineError, Rejected, Stage, UserError
 
 _POLL_S = 0.1
-# A build that no other worker took by then is done here, beside the measurements.
-_ALONE_AFTER_S = 1.0
+# A build that no other worker claimed by then is done here, beside the measurements.
+_UNCLAIMED_AFTER_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class RemoteBuilds:
         self._over = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(step,), name=f"builds-{step.__name__}")
-            for step in (self._look, self._help)
+            for step in (self._resolve_finished, self._build_unclaimed)
         ]
         for thread in self._threads:
             thread.start()
@@ -91,7 +91,7 @@ class RemoteBuilds:
         finally:
             connection.close()
 
-    def _look(self) -> None:
+    def _resolve_finished(self) -> None:
         with self._lock:
             waiting = list(self._waiting)
         over = Build.objects.filter(pk__in=waiting).exclude(state__in=OPEN_STATES)
@@ -104,8 +104,8 @@ class RemoteBuilds:
             for future in futures:
                 future.set_result(result)
 
-    def _help(self) -> None:
-        waiting_since = time.monotonic() - _ALONE_AFTER_S
+    def _build_unclaimed(self) -> None:
+        waiting_since = time.monotonic() - _UNCLAIMED_AFTER_S
         with self._lock:
             waiting = [pk for pk in self._waiting if self._since[pk] < waiting_since]
         if not waiting:

@@ -44,7 +44,7 @@ DEVICE = "model:MI300X"
 def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
     """Prepared; nothing compiled. There are no workers: builds are done beside the tuner, and the
     model gives a microsecond a line of the listing."""
-    monkeypatch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
+    monkeypatch.setattr(remote_builds, "_UNCLAIMED_AFTER_S", 0.0)
     fake = functools.partial(ModelWorkers, model="tests.support.fake_models:quick")
     monkeypatch.setattr(modelled_tuning, "ModelWorkers", fake)
     return factories.prepared_graph()

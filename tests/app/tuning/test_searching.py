@@ -39,7 +39,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
     """Prepared; nothing compiled. There are no workers: builds are done beside the tuner."""
-    monkeypatch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
+    monkeypatch.setattr(remote_builds, "_UNCLAIMED_AFTER_S", 0.0)
     return factories.prepared_graph()
 
 

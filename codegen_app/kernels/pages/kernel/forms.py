@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from django import forms
 
 from codegen_app.kernels.modelling.requests import boards
+from codegen_app.kernels.pages.kernel.query import BuildRow
 from codegen_app.platform.served_targets import served_target_names
 from codegen_app.web.forms.fields import DEFAULT_FLAGS_TEXT, FlagsField, SizesField, TargetsField
 from scheduler.build.recipe import can_build
@@ -45,16 +46,7 @@ class BuildForm(forms.Form):
         ]
 
 
-class ShownBuild(Protocol):
-    """A build displayed on a page."""
-
-    @property
-    def target(self) -> str: ...
-    @property
-    def flags(self) -> tuple[str, ...]: ...
-
-
-def rebuild_form(source_file: str, build: ShownBuild | None) -> BuildForm:
+def rebuild_form(source_file: str, build: BuildRow | None) -> BuildForm:
     """Return a form that requests the displayed build again, with its flags to edit."""
     form = BuildForm(source_file)
     if build is not None:
