@@ -113,14 +113,14 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
         index = tuple(axis.var for axis in axes)
         members = [
             Pointwise(
-                f"part{number}",
+                f"part{position}",
                 axes,
                 value
                 if isinstance(value, Store)
                 else Store(_TILE, index, value, self.operation.nodes),
                 self.operation.nodes,
             )
-            for number, value in enumerate(values)
+            for position, value in enumerate(values)
         ]
         buffers = {**self.lowered.buffers, _TILE: tile}
         return LoopNest(members, buffers, self.ranges, arrange=False)
@@ -173,8 +173,8 @@ def without_widening(value: Value) -> Value:
 def bind_results(printer: NestPrinter, result: str, dtype: DType) -> None:
     """Let the stores of ``printer`` use ``result``, the text of a result held as ``dtype``."""
     for statement in printer.nest.statements:
-        for part in walk(statement.store.value):
-            if isinstance(part, Accumulator):
-                same = part.dtype.compute_dtype is dtype
-                text = result if same else printer.values.convert(result, dtype, part.dtype)
-                printer.values.bind(part, text)
+        for value in walk(statement.store.value):
+            if isinstance(value, Accumulator):
+                is_direct = value.dtype.compute_dtype is dtype
+                text = result if is_direct else printer.values.convert(result, dtype, value.dtype)
+                printer.values.bind(value, text)

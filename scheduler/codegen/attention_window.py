@@ -44,10 +44,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class Window:
-    """The limits that hold for every row; ``whole`` if they describe the mask completely."""
+    """The limits that hold for every row; ``is_complete`` if they describe the mask completely."""
 
     limits: tuple[Limit, ...]
-    whole: bool
+    is_complete: bool
 
     @property
     def lower(self) -> tuple[Limit, ...]:
@@ -65,12 +65,12 @@ class Window:
         causal = (Limit(True, 1, _ZERO),) if operation.causal else ()
         mask = operation.mask
         if mask is None:
-            return Window(causal, whole=True)
+            return Window(causal, is_complete=True)
         if mask.dtype is not DType.BOOL:
-            return Window(causal, whole=False)
+            return Window(causal, is_complete=False)
         limits = [_limit(part, operation) for part in conjuncts(mask)]
         known_limits = tuple(limit for limit in limits if limit is not None)
-        return Window((*causal, *known_limits), whole=len(known_limits) == len(limits))
+        return Window((*causal, *known_limits), is_complete=len(known_limits) == len(limits))
 
 
 def _limit(value: Value, operation: Attention) -> Limit | None:

@@ -64,7 +64,7 @@ class SingleLaunchTemplate(KernelTemplate, Generic[Kernel]):
         """Return the symbols whose own names could collide with the language's or the kernel's
         names."""
         names = size_names(self.interface.symbols)
-        return {symbol: name for symbol, name in names.items() if symbol != name}
+        return {size: name for size, name in names.items() if size != name}
 
     @cached_property
     def kernel(self) -> Kernel:

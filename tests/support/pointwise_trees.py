@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from scheduler.codegen.cutedsl.functions import template
+from scheduler.codegen.cutedsl.functions import expression_form
 from scheduler.codegen.template import KernelTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Pointwise, Store
@@ -87,7 +87,7 @@ def call(rng: Random, dtype: DType, depth: int) -> Value:
 def has_text(name: str, dtype: DType) -> bool:
     """Whether CuteDSL has the function: a candidate with another is refused by its name."""
     arguments = (Const(0, dtype),) * FUNCTIONS[name].arity
-    return template(Call(name, arguments, dtype)) is not None
+    return expression_form(Call(name, arguments, dtype)) is not None
 
 
 def fits(name: str, dtype: DType) -> bool:

@@ -46,8 +46,8 @@ class ContractionInterface(Generic[Kernel]):
     """Arguments of the kernel for contractions that share batch, m, k and the operand ``a``.
 
     ``sizes`` are the axis sizes by which each group's flat index is divided (none for the outermost
-    axis): an argument's name or a number. ``converts``: the kernel converts operands that are read
-    in 8-bit types.
+    axis): an argument's name or a number. ``is_grouped``: there are several members.
+    ``converts``: the kernel converts operands that are read in 8-bit types.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ContractionInterface(Generic[Kernel]):
         *,
         converts: bool = False,
     ) -> None:
-        first, self.several = members[0], len(members) > 1
+        first, self.is_grouped = members[0], len(members) > 1
         self.buffers = buffers
         self.kernel = kernel
         self.sizes: dict[str, list[str]] = {}
@@ -118,7 +118,7 @@ class ContractionInterface(Generic[Kernel]):
     def _register_buffers(self, members: tuple[Contraction, ...]) -> None:
         input_names: dict[str, str] = {}
         for position, member in enumerate(members):
-            weight_name = f"W{position}" if self.several else "W"
+            weight_name = f"W{position}" if self.is_grouped else "W"
             for name, operand in (("X", member.a), (weight_name, member.b)):
                 first_load = next(loads(operand), None)
                 if first_load is not None:
@@ -141,7 +141,7 @@ class ContractionInterface(Generic[Kernel]):
         arguments that hold the members' numbers of columns."""
         kernel = self.kernel
         kernel.add_scalar("M", self.m.extent)
-        suffixes = [str(i) if self.several else "" for i in range(len(members))]
+        suffixes = [str(i) if self.is_grouped else "" for i in range(len(members))]
         column_args = [
             kernel.add_scalar(f"N{suffix}", numel(member.n))
             for suffix, member in zip(suffixes, members, strict=True)
@@ -175,7 +175,8 @@ class ContractionInterface(Generic[Kernel]):
     def axis_sizes(self, group: str, position: int) -> Sequence[str]:
         """Return the sizes of a group's axes after the first, which is never a divisor; for n,
         those of the member at ``position``."""
-        return self.sizes[f"{group}{position}" if self.several and group == "n" else group][1:]
+        is_numbered = self.is_grouped and group == "n"
+        return self.sizes[f"{group}{position}" if is_numbered else group][1:]
 
     @property
     def groups(self) -> tuple[IndexGroup, ...]:

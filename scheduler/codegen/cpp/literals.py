@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from scheduler.codegen.printing.literals import float_digits, wrap_integer
+from scheduler.codegen.printing.literals import round_and_print, wrap_integer
 from scheduler.ir.dtypes import DType
 
 _SUFFIX = {DType.F32: "f", DType.F64: ""}
@@ -34,7 +34,7 @@ def literal(value: int | float | complex | bool, dtype: DType) -> str:
 
 
 def _float(value: float, dtype: DType) -> str:
-    suffix, (rounded, digits) = _SUFFIX[dtype], float_digits(value, dtype)
+    suffix, (rounded, digits) = _SUFFIX[dtype], round_and_print(value, dtype)
     if math.isnan(rounded):
         return f'__builtin_nan{suffix}("")'
     if math.isinf(rounded):

@@ -71,7 +71,7 @@ _INTEGER_FUNCTIONS: Mapping[str, str] = {
 _CONSTANT = re.compile(r"cutlass\.\w+\([^()]*(\(\"\w+\"\))?\)")
 
 
-def template(call: Call) -> str | None:
+def expression_form(call: Call) -> str | None:
     """Return the form of a call's expression; None if CuteDSL has no equivalent."""
     dtype = call.args[-1].dtype
     by_type = _FLOAT_FUNCTIONS if dtype.is_float else _INTEGER_FUNCTIONS
@@ -83,7 +83,7 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
 
     Raises ``KeyError`` for an op without an equivalent in CuteDSL.
     """
-    form = template(call)
+    form = expression_form(call)
     if form is None:
         raise KeyError(call.op)
     texts = [text for text, _ in args]

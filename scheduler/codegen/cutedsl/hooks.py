@@ -32,7 +32,9 @@ class Hook:
         return f"{self.name}({', '.join((*values, *self.arguments))})"
 
 
-def hook(name: str, parameters: tuple[str, ...], lines: Lines, arguments: Sequence[str]) -> Hook:
+def make_hook(
+    name: str, parameters: tuple[str, ...], lines: Lines, arguments: Sequence[str]
+) -> Hook:
     """Return the function of these lines, which takes the kernel's arguments that it uses."""
     body = str(lines)
     used_names = set(re.findall(r"\w+", body))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from scheduler.codegen.printing.literals import float_digits, wrap_integer
+from scheduler.codegen.printing.literals import round_and_print, wrap_integer
 from scheduler.ir.dtypes import DType
 
 _NAMES: Mapping[DType, str] = {
@@ -56,7 +56,7 @@ def literal(value: int | float | complex | bool, dtype: DType) -> str:
     if compute is DType.BOOL:
         text = str(bool(value))
     elif compute.is_float:
-        rounded, digits = float_digits(float(value), compute)
+        rounded, digits = round_and_print(float(value), compute)
         text = digits if math.isfinite(rounded) else f'float("{rounded}")'
     else:
         text = str(wrap_integer(int(value), compute))

@@ -5,7 +5,7 @@ f16 and bf16 are held as Float32 between load and store; booleans are bytes in m
 
 from __future__ import annotations
 
-from scheduler.codegen.cutedsl.functions import call_text, force_dynamic, template
+from scheduler.codegen.cutedsl.functions import call_text, expression_form, force_dynamic
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.types import element_name, literal, type_name, type_obstacle
 from scheduler.codegen.printing import values
@@ -19,7 +19,7 @@ def obstacle(value: Value) -> str:
     for part in walk(value):
         if reason := type_obstacle(part.dtype):
             return reason
-        if isinstance(part, Call) and template(part) is None:
+        if isinstance(part, Call) and expression_form(part) is None:
             return f"{part.op} of {part.args[-1].dtype.label} is not supported by CuteDSL"
         if isinstance(part, Cast) and part.dtype is DType.U64 and part.value.dtype.is_float:
             # Its conversion does not support numbers below 0, where torch's wraps around.

@@ -7,7 +7,7 @@ import numpy as np
 from scheduler.ir.dtypes import DType
 
 
-def float_digits(value: float, dtype: DType) -> tuple[float, str]:
+def round_and_print(value: float, dtype: DType) -> tuple[float, str]:
     """Return ``value`` rounded to f32 or f64, and the fewest digits that a correctly rounding
     parser turns into the same value."""
     if dtype is not DType.F32:

@@ -102,9 +102,9 @@ def test_limits_follow_from_comparisons_of_indices() -> None:
 
     zero, number = sympy.Integer(0), sympy.Integer
     causal = window("causal, of 20")
-    assert causal == Window((Limit(True, 1, zero), Limit(False, 1, number(-19))), whole=True)
-    assert window("rows count down") == Window((Limit(True, -1, number(70)),), whole=True)
-    assert window("a prefix too") == Window((), whole=False)
+    assert causal == Window((Limit(True, 1, zero), Limit(False, 1, number(-19))), is_complete=True)
+    assert window("rows count down") == Window((Limit(True, -1, number(70)),), is_complete=True)
+    assert window("a prefix too") == Window((), is_complete=False)
 
 
 def test_what_no_row_sees_is_not_walked() -> None:

@@ -28,7 +28,7 @@ def test_decoders_see_up_to_their_own_token_without_a_mask_in_memory(name: str) 
     members = [member for node in plan.nodes for member in node.members]
     assert not any(isinstance(member, Scan) for member in members)
     for attention in (one for one in members if isinstance(one, Attention)):
-        assert Window.create(attention) == Window((Limit(True, 1, as_expr(0)),), whole=True)
+        assert Window.create(attention) == Window((Limit(True, 1, as_expr(0)),), is_complete=True)
 
 
 @pytest.mark.parametrize(

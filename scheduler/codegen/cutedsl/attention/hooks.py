@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.codegen.attention import bind_results
-from scheduler.codegen.cutedsl.hooks import Hook, hook
+from scheduler.codegen.cutedsl.hooks import Hook, make_hook
 from scheduler.codegen.cutedsl.nest import NestPrinter
 from scheduler.codegen.cutedsl.types import index_type_of, type_name
 from scheduler.codegen.loops.alignment import Pack
@@ -104,7 +104,7 @@ class HookPrinter:
         batch = (variable for variable in self.names.values() if re.fullmatch(r"b\d+", variable))
         parameters = (values, "row", column)
         return ColumnsHook(
-            hook(name, parameters, lines, (*batch, *self.arguments)), width, self.wide
+            make_hook(name, parameters, lines, (*batch, *self.arguments)), width, self.wide
         )
 
 

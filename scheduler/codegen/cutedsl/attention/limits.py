@@ -32,16 +32,14 @@ class Limits:
     names: Mapping[str, str]
 
     @property
-    def are_of_rows(self) -> bool:
+    def has_any(self) -> bool:
         """Whether there are any limits."""
         return bool(self.window.limits)
 
     @property
-    def long_last(self) -> bool:
+    def longest_last(self) -> bool:
         """Whether the last rows see the most columns."""
-        return self.are_of_rows and all(
-            limit.upper and limit.slope > 0 for limit in self.window.limits
-        )
+        return self.has_any and all(limit.upper and limit.slope > 0 for limit in self.window.limits)
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -293,7 +293,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Laun
         operation, printer = self.operation, self._hook_printer
         factor = "LOG2_E" if self.has_log2_scores else ""
         mask = None
-        if self.mask and not self.window.whole:
+        if self.mask and not self.window.is_complete:
             mask = printer.mask(self.mask, operation.column, factor)
         return mask, printer.finish(self.out, operation.value_depth, self.element.compute_dtype)
 

@@ -13,7 +13,7 @@ from scheduler.codegen.contraction.indices import IndexGroup, address, collapsed
 from scheduler.codegen.contraction.interface import ContractionInterface, Member
 from scheduler.codegen.contraction.operand import Operand
 from scheduler.codegen.cutedsl.gemm.epilogue import FLAT_NAMES, EpiloguePrinter
-from scheduler.codegen.cutedsl.hooks import Hook, hook
+from scheduler.codegen.cutedsl.hooks import Hook, make_hook
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.types import type_obstacle
@@ -103,9 +103,9 @@ class ContractionHooks:
         """Return a function that reads ``width`` contiguous elements of an operand at once. It
         takes a register tensor of zeros (the values of masked elements) and the first element's
         indices. Raises ``ValueError`` if the operand has an obstacle to that."""
-        obstacle = operand.vector_obstacle(width)
-        if obstacle or operand.load is None:
-            raise ValueError(obstacle)
+        vector_obstacle = operand.vector_obstacle(width)
+        if vector_obstacle or operand.load is None:
+            raise ValueError(vector_obstacle)
         parametrizer = self._interface.read_of(operand).parametrizer
         lines = PythonLines(self._marks)
         pointer = self._interface.kernel.arg_name(operand.load.buffer)
@@ -180,7 +180,7 @@ class ContractionHooks:
     def _at_points(self, name: str, position: int, body: Lines) -> Hook:
         """Return a function of the results at a point."""
         groups = (self._interface.batch, self._interface.m, self._interface.members[position].n)
-        suffix = str(position) if self._interface.several else ""
+        suffix = str(position) if self._interface.is_grouped else ""
         return self._hook(f"{name}{suffix}", ("acc", *_POINT_INDICES), groups, position, body)
 
     def _form(self, access: Load | Store, member: Member) -> Affine | None:
@@ -251,7 +251,7 @@ class ContractionHooks:
                 lines.add(f"{outer_name} = {flat_name} // {size}", ())
                 flat_name = outer_name
         lines.extend(body)
-        return hook(name, parameters, lines, self._interface.kernel.names)
+        return make_hook(name, parameters, lines, self._interface.kernel.names)
 
 
 def _holds_vectors(n: IndexGroup, width: int) -> bool:

@@ -158,9 +158,9 @@ class TmaOperands:
         self._hooks = hooks
         self._interface = interface
         self._width = _TMA_BYTES // interface.element.itemsize
-        self.all = interface.operands
+        self.operands = interface.operands
         self.rows = ("M", *(member.columns for member in interface.members))
-        self.obstacles = tuple(tma_obstacle(operand, self._width) for operand in self.all)
+        self.obstacles = tuple(tma_obstacle(operand, self._width) for operand in self.operands)
         self._im2col = im2col_of(interface.a, interface.buffers, self._width)
         if windows:
             self.obstacles = ("", *self.obstacles[1:])
@@ -192,7 +192,7 @@ class TmaOperands:
     def along_k(self) -> tuple[bool, ...]:
         """Return the direction of each operand for TMA; packed second operands use that of the
         others."""
-        a, *second_operands = self.all
+        a, *second_operands = self.operands
         obstacle_a, *obstacles = self.obstacles
         second_pairs = list(zip(second_operands, obstacles, strict=True))
         in_place = [is_along_k(b) for b, obstacle in second_pairs if not obstacle]
@@ -217,7 +217,7 @@ class TmaOperands:
         packed: list[PackedOperand] = []
         begin: Expr = sympy.Integer(0)
         for operand, obstacle, rows, along_k in zip(
-            self.all, self.obstacles, self.rows, self.along_k, strict=True
+            self.operands, self.obstacles, self.rows, self.along_k, strict=True
         ):
             if not obstacle:
                 continue
@@ -230,7 +230,7 @@ class TmaOperands:
     def tensor(self, position: int) -> dict[str, str]:
         """Return pointer, shape and strides of the tensor that TMA loads: texts of the host
         function."""
-        operand, rows = self.all[position], self.rows[position]
+        operand, rows = self.operands[position], self.rows[position]
         pack = next((pack for pack in self.packed_operands if pack.operand is operand), None)
         # A descriptor cannot have an empty axis, and one member of several may have no columns.
         extent = f"cutlass.max({rows}, 1)" if self._may_be_empty(rows) else rows
@@ -247,7 +247,7 @@ class TmaOperands:
 
     def _may_be_empty(self, rows: str) -> bool:
         """Whether an operand may have no rows although there are results."""
-        return self._interface.several and rows != self.rows[0]
+        return self._interface.is_grouped and rows != self.rows[0]
 
     def _step(self, text: str) -> str:
         """Return a stride or an offset, with its known divisibility."""

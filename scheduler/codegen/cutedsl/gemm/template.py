@@ -186,7 +186,7 @@ class GemmTemplate(ContractionTemplate[GemmConfig], CuteDSLTemplate):
         }
 
     def _suffix(self, position: int) -> str:
-        return str(position) if self.interface.several else ""
+        return str(position) if self.interface.is_grouped else ""
 
     def _columns_at_once(self, position: int) -> int:
         """Return the columns of sums that are moved at once: 8 exchanged between lanes, or pairs as

@@ -196,6 +196,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         batch = [axis for axis in operation.batch if axis.size != 1]
         self._printer(self.q, lines).decode("batch", batch)
         index = self._printer(self.q, self.lines()).index
+        reads_mask = not self.window.is_complete
         return {
             "element": self.element.cpp,
             "depth": operation.depth.size,
@@ -205,7 +206,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             "batches": index(numel(operation.batch)),
             "scale": literal(operation.scale, self.element.compute_dtype),
             # The maximum score is found before scaling, which a positive scale allows.
-            "scaled_first": not self.window.whole or operation.scale <= 0 or bool(operation.cap),
+            "scaled_first": reads_mask or operation.scale <= 0 or bool(operation.cap),
             "cap": self._cap,
             "safe": operation.safe,
             "in_powers": self.has_log2_scores,
@@ -277,7 +278,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         ``applied`` applies one of them, ``masked``, to a score; with a pack of 1 the body does
         both. None if the limits of rows describe the mask completely."""
         mask = self.mask
-        if mask is None or self.window.whole:
+        if mask is None or self.window.is_complete:
             return None
         # A lane has ``width`` neighbouring columns if every read of the mask is such a pack.
         column = self.operation.column

@@ -289,7 +289,8 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         """Return the printer of a member's stores for neighbouring columns at once."""
         n = self.members[position].n
         return VectorStorePrinter(
-            *(self.stores[position], self._memory, self._names, n.flat), whole=not n.components
+            *(self.stores[position], self._memory, self._names, n.flat),
+            has_flat_column=not n.components,
         )
 
     def _result_printer(self, position: int, lines: Lines) -> ValuePrinter:

@@ -154,7 +154,7 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
         # problems share their sources.
         rows = interface.m.extent
         is_fixed = rows.is_Integer and interface.batch.extent == 1
-        column_groups = [f"N{i}" if interface.several else "N" for i in range(len(column_args))]
+        column_groups = [f"N{i}" if interface.is_grouped else "N" for i in range(len(column_args))]
         groups = zip(("Batch", "M", "K", *column_groups), interface.groups, strict=True)
         return kernel_template("gemm").render(
             configuration=CONFIGURATION,

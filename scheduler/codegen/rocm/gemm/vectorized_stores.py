@@ -29,7 +29,7 @@ class VectorStorePrinter:
     """Prints a member's stores, each with its offset as the only index (a ``Parametrizer``'s).
 
     ``column`` stands for the flat column; if the kernel has indices along several axes of n
-    (``whole`` is False), neighbours have no common offset and each is stored alone.
+    (``has_flat_column`` is False), neighbours have no common offset and each is stored alone.
     """
 
     def __init__(
@@ -39,13 +39,14 @@ class VectorStorePrinter:
         names: Mapping[str, str],
         column: sympy.Symbol,
         *,
-        whole: bool,
+        has_flat_column: bool,
     ) -> None:
         self._stores = stores
         self._memory = memory
         self._names = names
         self._column = column
-        accesses = ((s.buffer, self._vector_access(s.buffer, s.index[0])) for s in stores if whole)
+        vector_stores = stores if has_flat_column else ()
+        accesses = ((s.buffer, self._vector_access(s.buffer, s.index[0])) for s in vector_stores)
         self._vector_stores = {buffer: access for buffer, access in accesses if access is not None}
         self._loads: dict[Load, _VectorAccess] = {}
         for store in stores if self._vector_stores else ():

@@ -57,7 +57,7 @@ class Split:
         return self.split + 1 if self.columns else self.split
 
     @property
-    def rows_a_block(self) -> int:
+    def rows_per_block(self) -> int:
         """Return the rows of which a block of a shared reduction has a part."""
         return THREADS // self.lanes * (self.columns or 1)
 
@@ -159,7 +159,7 @@ def reject_split(problem: ReductionProblem, split: Split) -> Rejected | None:
             f"{split.split} parts of {problem.steps} elements have fewer than {_MIN_STEPS} steps "
             f"for each of {split.lanes} lanes of {split.vector}"
         )
-    blocks = ceil_div(problem.rows, split.rows_a_block) * split.split
+    blocks = ceil_div(problem.rows, split.rows_per_block) * split.split
     if split.split > 1 and blocks > _MAX_BLOCKS:
         return illegal(f"{blocks} blocks are more than the device needs")
     if split.columns:

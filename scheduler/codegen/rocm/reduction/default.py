@@ -28,10 +28,10 @@ from scheduler.targets import boards
 _MAX_SHORT_STEPS = 16
 # More lanes wait for each other longer than for a second pack each (modelled on gfx942).
 _MAX_WAITING_LANES = 512
-_BLOCKS_A_UNIT = 2
-_STREAMING_BLOCKS_A_UNIT = 8  # for rows whose packs are read once (measured on an H200)
+_BLOCKS_PER_UNIT = 2
+_STREAMING_BLOCKS_PER_UNIT = 8  # for rows whose packs are read once (measured on an H200)
 # For columns that are read once, if a thread has enough steps left (measured on an H100).
-_STREAMING_COLUMNS_A_UNIT, _MIN_COLUMN_STEPS = 4, 32
+_STREAMING_COLUMNS_PER_UNIT, _MIN_COLUMN_STEPS = 4, 32
 # A row or column with fewer steps per thread is read in about the time of another launch.
 _MIN_LONG_ROW, _MIN_LONG_COLUMN = 16, 64
 _USUAL_VECTOR = 4
@@ -92,14 +92,14 @@ def _default_row_split(problem: ReductionProblem) -> Split | None:
         return None
     if rows >= _BUSY_UNIT_SHARE * units and problem.split_loops > 1 and len(problem.targets) == 1:
         board = next(iter(boards(problem.targets[0].name)), None)
-        if board and rows * steps * problem.bytes_a_step <= board.last_level_bytes:
+        if board and rows * steps * problem.bytes_per_step <= board.last_level_bytes:
             return None
     if problem.is_amd:
         return fastest_split(problem)
-    row_bytes = steps * problem.bytes_a_step
+    row_bytes = steps * problem.bytes_per_step
     if row_bytes / _BLOCK_BYTES_PER_US < _LAUNCH_US + rows * row_bytes / _DEVICE_BYTES_PER_US:
         return None  # one block's extra time is less than the launch that shares add to each loop
-    blocks = _STREAMING_BLOCKS_A_UNIT if problem.split_streams else _BLOCKS_A_UNIT
+    blocks = _STREAMING_BLOCKS_PER_UNIT if problem.split_streams else _BLOCKS_PER_UNIT
     split = _max_split(problem, Split(THREADS, vector), blocks * units)
     return split if split.split > 1 else None
 
@@ -111,7 +111,7 @@ def _default_columns(problem: ReductionProblem) -> Split | None:
     steps, width, units = problem.steps, problem.widest_columns, compute_units(problem.targets)
     # Threads one behind the other: none if rows fill the device, more if they are few.
     side_by_side, lanes = ceil_div(max(problem.rows, 1), width), 1
-    if side_by_side < _BLOCKS_A_UNIT * units * THREADS:
+    if side_by_side < _BLOCKS_PER_UNIT * units * THREADS:
         lanes = THREADS // _THREADS_ACROSS
         while lanes < _MAX_COLUMN_LANES and THREADS // lanes >= 2 * side_by_side:
             lanes *= 2
@@ -120,17 +120,17 @@ def _default_columns(problem: ReductionProblem) -> Split | None:
     split = Split(lanes, 1, width)
     if steps < _MIN_LONG_COLUMN * lanes:
         return split
-    few_blocks = _max_split(problem, split, _BLOCKS_A_UNIT * units)
+    few_blocks = _max_split(problem, split, _BLOCKS_PER_UNIT * units)
     if not problem.split_streams:
         return few_blocks
-    more_blocks = _max_split(problem, split, _STREAMING_COLUMNS_A_UNIT * units)
+    more_blocks = _max_split(problem, split, _STREAMING_COLUMNS_PER_UNIT * units)
     has_enough_steps = steps >= _MIN_COLUMN_STEPS * more_blocks.lanes * more_blocks.split
     return more_blocks if has_enough_steps else few_blocks
 
 
 def _max_split(problem: ReductionProblem, split: Split, max_blocks: int) -> Split:
     """Return the most valid blocks per row, up to ``most`` in all."""
-    max_parts = max_blocks // max(ceil_div(problem.rows, split.rows_a_block), 1)
+    max_parts = max_blocks // max(ceil_div(problem.rows, split.rows_per_block), 1)
     for parts in reversed(SPLITS):
         shared_split = replace(split, split=parts)
         if parts <= max_parts and reject_split(problem, shared_split) is None:

@@ -45,10 +45,10 @@ def estimate_split(steps: int, rows: int, loops: int, split: Split, machine: Mac
     """Return microseconds of ``loops`` over ``rows`` of ``steps`` each: each thread waits for its
     own steps, and a unit's blocks share its pipes; every loop is a launch, and the part that
     follows is another."""
-    blocks_a_unit = ceil_div(rows * split.split, machine.units)
+    blocks_per_unit = ceil_div(rows * split.split, machine.units)
     thread_steps = loops * ceil_div(steps, split.split * split.lanes * split.vector)
     wait_cycles = thread_steps * (_STEP_CYCLES + _ELEMENT_CYCLES * split.vector)
     step_issue_cycles = _ISSUE_CYCLES + _ELEMENT_ISSUE_CYCLES * split.vector
-    issue_cycles = thread_steps * blocks_a_unit * step_issue_cycles
+    issue_cycles = thread_steps * blocks_per_unit * step_issue_cycles
     cycles = max(wait_cycles, issue_cycles) + _EXPOSED_SHARE * min(wait_cycles, issue_cycles)
     return (loops + 1) * _LAUNCH_US + cycles / machine.cycles_per_us

@@ -137,7 +137,7 @@ class ReductionProblem(RowProblem):
         return tuple(accesses.values())
 
     @property
-    def bytes_a_step(self) -> int:
+    def bytes_per_step(self) -> int:
         """Return the bytes read from all buffers per element of a row."""
         read_buffers = {access.buffer for access in self.loop_accesses if not access.written}
         return sum(self.nest.buffer(name).dtype.itemsize for name in read_buffers)

@@ -146,7 +146,7 @@ def render_split(
             about=about if len(plans) > 1 else "",
             body=text,
             split=launch_split,
-            blocks=ceil_div(problem.nest.outer_numel, launch_split.rows_a_block),
+            blocks=ceil_div(problem.nest.outer_numel, launch_split.rows_per_block),
             parts=launch_split.split if plan.loops else 1,
             scratch=scratch_bytes(problem, launch_split),
             loops=plan.loops,

@@ -24,7 +24,7 @@ _SPLITS = (1, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _COLUMN_SPLITS = (4, 16, 64, 128)
 _MIN_STEPS = 4  # of a block that shares a row
 _MAX_BLOCKS = 4096
-_BLOCKS_A_UNIT = 8
+_BLOCKS_PER_UNIT = 8
 _MIN_LONG_COLUMN = 64  # steps of a thread: longer than another launch takes
 
 
@@ -110,7 +110,7 @@ def default_config(problem: ScanProblem) -> Config:
     if rows < units and steps >= LONG_ROW * THREADS * items:
         for split in reversed(_SPLITS[1:]):
             config = _row_config(THREADS, items, split)
-            if split * rows <= _BLOCKS_A_UNIT * units and reject(problem, config) is None:
+            if split * rows <= _BLOCKS_PER_UNIT * units and reject(problem, config) is None:
                 return config
     # With enough rows to fill the device, one thread per row needs no combining at all.
     if items == 1 and rows >= 1 << 16:
@@ -125,7 +125,7 @@ def _default_columns(problem: ScanProblem) -> Config | None:
     columns, which one launch processes sooner."""
     if problem.steps < _MIN_LONG_COLUMN:
         return None
-    max_blocks = _BLOCKS_A_UNIT * compute_units(problem.targets)
+    max_blocks = _BLOCKS_PER_UNIT * compute_units(problem.targets)
     for columns in reversed(VECTORS):
         for split in reversed(_COLUMN_SPLITS):
             config: Config = {"lanes": 1, "columns": columns, "split": split}
