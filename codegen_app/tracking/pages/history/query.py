@@ -1,5 +1,5 @@
 """The page of a series: its identity, its changes, and people's notes. The chart fetches the points
-(``history_chart.py``)."""
+(``chart.py``)."""
 
 from __future__ import annotations
 
