@@ -90,7 +90,19 @@ def _cuts(
             block = function.blocks[number]
             members[block.first : block.end] = True
         header = function.blocks[loop.header].first
-        found = [_iterations(wave, members, header) for wave in waves]
+        # For each wave and each time that it enters the loop: the starts of the iterations, and
+        # the end.
+        found: list[list[list[int]]] = []
+        for wave in waves:
+            inside = np.concatenate(([False], members[wave], [False])).astype(np.int8)
+            edges = np.flatnonzero(np.diff(inside)).tolist()
+            starts = np.flatnonzero(wave == header)
+            runs = []
+            for first, end in zip(edges[::2], edges[1::2], strict=True):
+                low, high = np.searchsorted(starts, [first, end])
+                if high > low:
+                    runs.append([*starts[low:high].tolist(), end])
+            found.append(runs)
         counts = [[len(run) for run in runs] for runs in found]
         if all(count == counts[0] for count in counts[1:]):
             groups = [list(range(len(waves)))]
@@ -103,20 +115,6 @@ def _cuts(
                 [waves[n] for n in group], [found[n] for n in group], [removed[n] for n in group]
             )
     return removed
-
-
-def _iterations(wave: Indices, members: npt.NDArray[np.bool_], header: int) -> list[list[int]]:
-    """Return, for each time that a wave enters a loop, the starts of its iterations, and the
-    end."""
-    inside = members[wave]
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], inside, [False])).astype(np.int8)))
-    starts = np.flatnonzero(wave == header)
-    runs = []
-    for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        low, high = np.searchsorted(starts, [first, end])
-        if high > low:
-            runs.append([*starts[low:high].tolist(), end])
-    return runs
 
 
 def _cut_runs(

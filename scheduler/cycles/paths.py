@@ -77,8 +77,14 @@ def paths_of(
     accesses: dict[int, _Accesses] = {}
     touched: dict[int, InstructionSums] = {}
     for wave, (trace, short) in enumerate(zip(traces, shortened, strict=True)):
-        _count_lanes(trace, short.kept, short.weights, touched)
-        indices = trace.executed[short.kept].tolist()
+        kept = trace.executed[short.kept]
+        executions = np.bincount(kept, short.weights)
+        lanes = np.bincount(kept, short.weights * trace.active[short.kept])
+        for index in np.flatnonzero(executions).tolist():
+            sums = touched.setdefault(index, InstructionSums())
+            sums.executed += float(executions[index])
+            sums.lanes += float(lanes[index])
+        indices = kept.tolist()
         for position, (index, at) in enumerate(zip(indices, short.kept.tolist(), strict=True)):
             if decoded[index].act in (IssueClass.LDS, IssueClass.MEMORY) and at in trace.accesses:
                 entry = accesses.setdefault(index, _Accesses())
@@ -116,23 +122,6 @@ def paths_of(
         float(sum(len(trace.executed) for trace in traces)),
         any(trace.cut for trace in traces),
     )
-
-
-def _count_lanes(
-    trace: WaveTrace,
-    kept: np.ndarray[tuple[int], np.dtype[np.int64]],
-    weights: np.ndarray[tuple[int], np.dtype[np.float64]],
-    touched: dict[int, InstructionSums],
-) -> None:
-    """Sum how often each instruction was executed, and with how many lanes."""
-    indices = trace.executed[kept]
-    size = int(indices.max()) + 1 if len(indices) else 0
-    executed = np.bincount(indices, weights, size)
-    lanes = np.bincount(indices, weights * trace.active[kept], size)
-    for index in np.flatnonzero(executed).tolist():
-        entry = touched.setdefault(index, InstructionSums())
-        entry.executed += float(executed[index])
-        entry.lanes += float(lanes[index])
 
 
 def _lds_effects(

@@ -105,23 +105,34 @@ class PathPreparer:
     def __init__(self, decoded: Sequence[DecodedInstruction], rates: Rates) -> None:
         self._decoded = decoded
         self._rates = rates
-        self._lines = np.array([one.line for one in decoded], np.int64)
-        self._branches = np.array([one.act is IssueClass.BRANCH for one in decoded], bool)
-        self._alone = np.array([one.act in _WAVE_LOCAL for one in decoded], bool)
+        self._lines = np.array([each.line for each in decoded], np.int64)
+        self._branches = np.array([each.act is IssueClass.BRANCH for each in decoded], bool)
+        self._alone = np.array([each.act in _WAVE_LOCAL for each in decoded], bool)
         self._touches = np.array(
-            [one.act in (IssueClass.LDS, IssueClass.MEMORY) for one in decoded], bool
+            [each.act in (IssueClass.LDS, IssueClass.MEMORY) for each in decoded], bool
         )
         # Cycles from its issue until its wave can issue the next one; a barrier ends when all
         # waves have arrived.
         self._after = [
-            0.0 if one.act in (IssueClass.FREE, IssueClass.BARRIER) else rates.cadence + one.pause
-            for one in decoded
+            0.0 if each.act in (IssueClass.FREE, IssueClass.BARRIER) else rates.cadence + each.pause
+            for each in decoded
         ]
-        self._written = [_result_of(one, rates) for one in decoded]
+        self._written: list[_Result | None] = []
+        for instruction in decoded:
+            result = None  # its readers need not wait
+            available = (instruction.latency, 0.0)
+            if instruction.act is IssueClass.MATRIX:
+                accumulated = (instruction.busy, rates.matrix_chain)
+                code = REASON_CODES[StallReason.MATRIX]
+                result = _Result(instruction.writes, available, accumulated, code)
+            elif instruction.act is IssueClass.VECTOR and instruction.latency:
+                code = REASON_CODES[StallReason.DEPENDENCY]
+                result = _Result(instruction.writes, available, available, code)
+            self._written.append(result)
         self._longest = max(
-            (max(sum(one.read), sum(one.chained)) for one in self._written if one), default=0.0
+            (max(sum(each.read), sum(each.chained)) for each in self._written if each), default=0.0
         )
-        self._masks = [one.reads | one.chained | one.writes for one in decoded]
+        self._masks = [each.reads | each.chained | each.writes for each in decoded]
         self._may_wait = np.array([bool(mask and self._longest) for mask in self._masks], bool)
         self._known: dict[tuple[int, tuple[Need, ...]], Step] = {}
         self._paths: dict[bytes, tuple[list[Step], Cycles, Cycles]] = {}
@@ -130,12 +141,11 @@ class PathPreparer:
     def prepare(self, path: Path) -> PreparedPath:
         indices, rates = np.array(path.indices, np.int64), self._rates
         code = indices.tobytes()  # waves of a block mostly do the same with other addresses
-        known = self._paths.get(code)
-        if known is None:
+        if code not in self._paths:
             steps = self._steps(path.indices, indices)
             after, busy = (np.array([step[part] for step in steps], float) for part in (3, 4))
-            known = self._paths[code] = ([*steps, _END_STEP], after, busy)
-        steps, after, busy = known
+            self._paths[code] = ([*steps, _END_STEP], after, busy)
+        steps, after, busy = self._paths[code]
         busy, local = busy.copy(), {}
         for position in np.flatnonzero(self._touches[indices]).tolist():
             effect = path.effects[position]
@@ -180,10 +190,11 @@ class PathPreparer:
         step = self._known.get((key, needs))
         if step is None:
             index = key >> 3
-            one = self._decoded[index]
-            line = one.line if key & 4 else SAME_LINE
+            instruction = self._decoded[index]
+            line = instruction.line if key & 4 else SAME_LINE
             after = self._after[index] + (self._rates.branch if key & 2 else 0.0)
-            step = (int(one.act), line, needs, after, one.busy, bool(key & 1), one)
+            act, busy = int(instruction.act), instruction.busy
+            step = (act, line, needs, after, busy, bool(key & 1), instruction)
             self._known[key, needs] = step
         return step
 
@@ -195,8 +206,8 @@ class PathPreparer:
         known = self._straight.get(index)
         if known is not None and known[1] <= run:
             return known[0]
-        one, touched = self._decoded[index], self._masks[index]
-        reads = one.reads if one.act is IssueClass.MATRIX else touched
+        instruction, touched = self._decoded[index], self._masks[index]
+        reads = instruction.reads if instruction.act is IssueClass.MATRIX else touched
         found: list[Need] = []
         elapsed, at = 0.0, position
         while at and elapsed <= self._longest:
@@ -224,15 +235,3 @@ class _Result:
     read: tuple[float, float]
     chained: tuple[float, float]
     reason: int
-
-
-def _result_of(one: DecodedInstruction, rates: Rates) -> _Result | None:
-    """Return the result; None if its readers need not wait."""
-    read = (one.latency, 0.0)
-    if one.act is IssueClass.MATRIX:
-        return _Result(
-            one.writes, read, (one.busy, rates.matrix_chain), REASON_CODES[StallReason.MATRIX]
-        )
-    if one.act is IssueClass.VECTOR and one.latency:
-        return _Result(one.writes, read, read, REASON_CODES[StallReason.DEPENDENCY])
-    return None

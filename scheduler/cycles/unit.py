@@ -38,8 +38,10 @@ _MAX_OUTSTANDING = 64  # outstanding operations that a counter remembers
 
 
 _AFTER_WAVES = 1 << 30  # entries for free pipes come after all waves of that time
-_VECTOR, _WAIT, _BARRIER, _END = (
+_VECTOR, _MATRIX, _PRIORITY, _WAIT, _BARRIER, _END = (
     int(IssueClass.VECTOR),
+    int(IssueClass.MATRIX),
+    int(IssueClass.PRIORITY),
     int(IssueClass.WAIT),
     int(IssueClass.BARRIER),
     int(IssueClass.END),
@@ -127,11 +129,9 @@ class Unit:
         self._owners: list[list[Wave | None]] = [[None] * len(IssueClass) for _ in range(simds)]
         self._queues: list[list[Queue]] = [[[] for _ in IssueClass] for _ in range(simds)]
         self._handlers: dict[int, Callable[[float, Wave, DecodedInstruction], None]] = {
-            IssueClass.MATRIX: self._matrix,
-            IssueClass.SCALAR_LOAD: self._scalar_load,
-            IssueClass.LDS: self._local,
-            IssueClass.MEMORY: self._global,
-            IssueClass.PRIORITY: self._priority,
+            IssueClass.SCALAR_LOAD: self._load_scalars,
+            IssueClass.LDS: self._access_lds,
+            IssueClass.MEMORY: self._access_memory,
         }
         self._port_in = [0.0] * rates.lds_ports
         self._port_out = [0.0] * rates.lds_ports
@@ -165,28 +165,25 @@ class Unit:
         totals.served |= self._passed
         totals.l1_hits, totals.l1_lines = self._lines["hits"], self._lines["lines"]
         ends = tuple(block.ended for block in self._blocks)
-        issued = sum(len(wave.times) - len(wave.arrived) for wave in waves)
+        times = []
+        for wave in waves:
+            marks = {at: wave.times[at] for at in wave.path.marks if at < len(wave.times)}
+            marks |= {at: time for at, time in wave.arrived.items() if at in marks}
+            on_timeline = wave.served is not None
+            spans = wave_spans(self._decoded, self._rates, wave) if on_timeline else ()
+            number = wave.block.waves.index(wave)
+            times.append(
+                WaveTimes(
+                    *(wave.block.number, number, wave.simd, wave.started, wave.ended, marks, spans)
+                )
+            )
         return UnitResult(
-            max(ends, default=0.0),
-            ends,
-            tuple(self._times_of(wave) for wave in waves),
-            totals,
-            issued,
-            sum(self._weights),
-        )
-
-    def _times_of(self, wave: Wave) -> WaveTimes:
-        marks = {at: wave.times[at] for at in wave.path.marks if at < len(wave.times)}
-        marks |= {at: time for at, time in wave.arrived.items() if at in marks}
-        shown = wave.served is not None
-        return WaveTimes(
-            wave.block.number,
-            wave.block.waves.index(wave),
-            wave.simd,
-            wave.started,
-            wave.ended,
-            marks,
-            wave_spans(self._decoded, self._rates, wave) if shown else (),
+            cycles=max(ends, default=0.0),
+            ends=ends,
+            waves=tuple(times),
+            totals=totals,
+            instructions=sum(len(wave.times) - len(wave.arrived) for wave in waves),
+            blocks=sum(self._weights),
         )
 
     # -- blocks ---------------------------------------------------------------------------------
@@ -197,11 +194,13 @@ class Unit:
         block = Block(number, len(paths), self._weights[number])
         self._blocks.append(block)
         for path in paths:
+            if id(path) not in self._prepared:
+                self._prepared[id(path)] = self._preparing.prepare(path)
             simd = min(range(len(self._wave_counts)), key=self._wave_counts.__getitem__)
             self._wave_counts[simd] += 1
             wave = Wave(
                 path,
-                self._steps(path),
+                self._prepared[id(path)],
                 simd,
                 block,
                 self._age,
@@ -214,12 +213,6 @@ class Unit:
             self._age += 1
             block.waves.append(wave)
             self._schedule(wave, time)
-
-    def _steps(self, path: Path) -> PreparedPath:
-        known = self._prepared.get(id(path))
-        if known is None:
-            known = self._prepared[id(path)] = self._preparing.prepare(path)
-        return known
 
     def _end(self, time: float, wave: Wave) -> None:
         wave.ended = time
@@ -257,7 +250,7 @@ class Unit:
         while True:
             position = len(times)
             step = steps[position]
-            act, line, needs, after, _, alone, one = step
+            act, line, needs, after, _, alone, instruction = step
             ready = base
             if line != SAME_LINE:
                 if line == NO_LINE:
@@ -272,10 +265,10 @@ class Unit:
                     if at > ready:
                         ready, reason = at, why
             elif act == _WAIT:
-                for counter, left in one.until:
+                for counter, allowed in instruction.until:
                     queue = wave.counters[counter]
-                    if len(queue) > left and queue[-1 - left] > ready:
-                        ready, reason = queue[-1 - left], _COUNTED[counter]
+                    if len(queue) > allowed and queue[-1 - allowed] > ready:
+                        ready, reason = queue[-1 - allowed], _COUNTED[counter]
                 if ready > base and reason == _LDS and ready in wave.counters[_SCALARS]:
                     # Up to gfx11 LDS and scalar loads share a counter: the last one decides.
                     reason = _SCALAR
@@ -306,7 +299,7 @@ class Unit:
         """Process all events in order of time. Nearly all of a run's time is spent here, once per
         instruction, which is why it is long; what can be done later is in ``sums.py``."""
         heap, put_take = self._heap, heappushpop
-        cadence, does = self._rates.cadence, self._handlers
+        cadence, handlers = self._rates.cadence, self._handlers
         entry = heappop(heap) if heap else None
         while entry is not None:
             time, order, _, wave, step, queue = entry
@@ -346,11 +339,21 @@ class Unit:
             elif act in _PIPE_ONLY:
                 wave.free[act] = time + step[4]
             elif act == _BARRIER:
-                self._arrive(time, wave)
+                block = wave.block
+                wave.arrived[len(wave.times)] = time
+                block.waiting.append(wave)
+                if len(block.waiting) == block.alive:
+                    self._release(time, block)
                 entry = heappop(heap) if heap else None
                 continue
-            elif act in does:
-                does[act](time, wave, step[6])
+            elif act == _MATRIX:
+                wave.free[_MATRIX] = time + step[4]
+                wave.owners[_MATRIX] = wave
+                wave.free[_VECTOR] = time + self._rates.vector
+            elif act == _PRIORITY:
+                wave.order = -step[6].priority
+            elif act in handlers:
+                handlers[act](time, wave, step[6])
             wave.times.append(time)
             if act == _END:
                 self._end(time + step[3], wave)
@@ -365,14 +368,6 @@ class Unit:
                 entry = put_take(heap, following)
             else:
                 entry = heappop(heap) if heap else None
-
-    def _arrive(self, time: float, wave: Wave) -> None:
-        """Handle a wave's arrival at a barrier."""
-        wave.arrived[len(wave.times)] = time
-        block = wave.block
-        block.waiting.append(wave)
-        if len(block.waiting) == block.alive:
-            self._release(time, block)
 
     def _slot(self, time: float, simd: int) -> float:
         """Return when the SIMD considers its waves next."""
@@ -394,33 +389,26 @@ class Unit:
             return max(later, self._addresses - self._rates.memory_queue)
         return later
 
-    def _matrix(self, time: float, wave: Wave, one: DecodedInstruction) -> None:
-        wave.free[IssueClass.MATRIX] = time + one.busy
-        wave.owners[IssueClass.MATRIX] = wave
-        wave.free[IssueClass.VECTOR] = time + self._rates.vector
-
-    def _priority(self, time: float, wave: Wave, one: DecodedInstruction) -> None:  # noqa: ARG002
-        wave.order = -one.priority
-
-    def _scalar_load(self, time: float, wave: Wave, one: DecodedInstruction) -> None:
-        wave.free[IssueClass.SCALAR] = time + one.busy
+    def _load_scalars(self, time: float, wave: Wave, instruction: DecodedInstruction) -> None:
+        wave.free[IssueClass.SCALAR] = time + instruction.busy
         end = time + self._rates.scalar_latency
-        for counter in one.counts:
-            self._count(wave, counter, end)
-        if Counter.SCALARS not in one.counts:
-            self._count(wave, Counter.SCALARS, wave.counters[one.counts[0]][-1])
+        self._count(wave, instruction.counts, end)
+        if Counter.SCALARS not in instruction.counts:
+            last = wave.counters[instruction.counts[0]][-1]
+            self._count(wave, (Counter.SCALARS,), last)
 
     @staticmethod
-    def _count(wave: Wave, counter: int, end: float) -> None:
-        queue = wave.counters[counter]
-        queue.append(max(end, queue[-1]) if queue else end)
-        if len(queue) > 2 * _MAX_OUTSTANDING:
-            del queue[:_MAX_OUTSTANDING]
+    def _count(wave: Wave, counters: Sequence[Counter], end: float) -> None:
+        for counter in counters:
+            queue = wave.counters[counter]
+            queue.append(max(end, queue[-1]) if queue else end)
+            if len(queue) > 2 * _MAX_OUTSTANDING:
+                del queue[:_MAX_OUTSTANDING]
 
     def _port(self, wave: Wave) -> int:
         return wave.simd * self._rates.lds_ports // self._rates.simds
 
-    def _local(self, time: float, wave: Wave, one: DecodedInstruction) -> None:
+    def _access_lds(self, time: float, wave: Wave, instruction: DecodedInstruction) -> None:
         rates = self._rates
         position = len(wave.times)
         into, banks, back, busy = wave.prepared.local[position]
@@ -435,12 +423,11 @@ class Unit:
             end = max(max(served, self._port_out[port]) + back, end)
             self._port_out[port] = end
         end += rates.lds_latency
-        for counter in one.counts:
-            self._count(wave, counter, end)
+        self._count(wave, instruction.counts, end)
         if wave.served is not None:
             wave.served[position] = start + max(busy, into)
 
-    def _global(self, time: float, wave: Wave, one: DecodedInstruction) -> None:
+    def _access_memory(self, time: float, wave: Wave, instruction: DecodedInstruction) -> None:
         rates = self._rates
         position = len(wave.times)
         effect = wave.path.effects[position]
@@ -452,24 +439,32 @@ class Unit:
         self._addresses = end = start + busy / rates.units
         if isinstance(effect, MemoryEffect) and effect.lines:
             weight = wave.path.weights[position] * wave.block.weight
-            end = self._behind_l1(start, end, wave, effect, weight)
-            if one.direct:  # the banks take the data when it arrives, assuming no conflicts
+            end = self._end_of_access(start, end, wave, effect, weight)
+            if instruction.direct:  # the banks take the data when it arrives, assuming no conflicts
                 self._banks = max(self._banks, start) + effect.bytes_used / (4 * rates.lds_banks)
-        for counter in one.counts:
-            self._count(wave, counter, end)
+        self._count(wave, instruction.counts, end)
         if wave.served is not None:
             wave.served[position] = self._addresses
 
-    def _behind_l1(
+    def _end_of_access(
         self, start: float, end: float, wave: Wave, effect: MemoryEffect, weight: float
     ) -> float:
-        """Return when an access is done, given when L1 began with it."""
-        rates = self._rates
+        """Return when an access is done, given when L1 began with it and was done with it."""
+        rates, cache = self._rates, self._l1
         if effect.store:
-            behind = effect.bytes_used * effect.fresh
-            self._pass_l2(start, effect.bytes_moved, behind, weight)
+            self._pass_l2(start, effect.bytes_moved, effect.bytes_used * effect.fresh, weight)
             return max(end, self._l2, self._memory) + rates.l2_latency
-        missing = self._count_misses(wave, effect.lines)
+        block = wave.block.number << 48
+        missing = 0
+        for line in effect.lines:
+            key = line | block
+            if key in cache:
+                del cache[key]
+            else:
+                missing += 1
+                if len(cache) >= self._setting.l1_lines:
+                    del cache[next(iter(cache))]
+            cache[key] = None
         self._lines["lines"] += weight * len(effect.lines)
         self._lines["hits"] += weight * (len(effect.lines) - missing)
         if not missing:
@@ -477,8 +472,8 @@ class Unit:
         moved = missing * rates.line
         self._pass_l2(start, moved, moved * effect.fresh, weight)
         end = max(end, self._l2, self._memory if effect.fresh else 0.0)
-        some = 1 - (1 - effect.fresh) ** missing
-        return end + rates.l2_latency + some * (rates.memory_latency - rates.l2_latency)
+        from_memory = 1 - (1 - effect.fresh) ** missing
+        return end + rates.l2_latency + from_memory * (rates.memory_latency - rates.l2_latency)
 
     def _pass_l2(self, start: float, moved: float, behind: float, weight: float) -> None:
         """Pass bytes through L2, and the part that it must fetch or write."""
@@ -490,19 +485,3 @@ class Unit:
         if cycles:
             self._memory = max(self._memory, start) + cycles
             served["memory"] += weight * cycles
-
-    def _count_misses(self, wave: Wave, lines: tuple[int, ...]) -> int:
-        """Count the lines that L1 does not have, and add them."""
-        cache = self._l1
-        own = wave.block.number << 48
-        missing = 0
-        for line in lines:
-            key = line | own
-            if key in cache:
-                del cache[key]
-            else:
-                missing += 1
-                if len(cache) >= self._setting.l1_lines:
-                    del cache[next(iter(cache))]
-            cache[key] = None
-        return missing
