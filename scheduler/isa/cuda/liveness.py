@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from scheduler.isa.cuda.operands import registers
 from scheduler.isa.dataflow import live_out
-from scheduler.isa.listing import Function, Instruction
+from scheduler.isa.listing import Function
 from scheduler.isa.reader import LiveRegisters
 
 _KERNEL_EXIT = "EXIT"  # appears in kernels only, not in functions that they call
@@ -29,7 +29,18 @@ class _Effect:
 def live_registers(function: Function) -> LiveRegisters:
     """Return the live registers of a function; an instruction's results count at it."""
     known: dict[tuple[str, str], tuple[int, int]] = {}  # many instructions have the same text
-    effects = [_effect(function, instruction, known) for instruction in function.instructions]
+    effects = []
+    for instruction in function.instructions:
+        text = instruction.mnemonic, instruction.operands
+        if text not in known:
+            known[text] = registers(*text)
+        reads, writes = known[text]
+        is_call = instruction.mnemonic.startswith("CALL")
+        callee = function.called.get(instruction.target) if is_call else None
+        if callee is not None:
+            arguments, results = _call_effect(callee)
+            reads, writes = reads | arguments, writes | results
+        effects.append(_Effect(reads, writes, 0 if instruction.conditional else writes))
     live_out = _live_out(function, effects)
     counts = [0] * len(effects)
     defined_before = _defined(function, effects)
@@ -49,21 +60,6 @@ def live_registers(function: Function) -> LiveRegisters:
         peak=peak,
         peaks=tuple(index for index, count in enumerate(counts) if count == peak and peak),
     )
-
-
-def _effect(
-    function: Function, instruction: Instruction, known: dict[tuple[str, str], tuple[int, int]]
-) -> _Effect:
-    text = instruction.mnemonic, instruction.operands
-    if text not in known:
-        known[text] = registers(*text)
-    reads, writes = known[text]
-    is_call = instruction.mnemonic.startswith("CALL")
-    callee = function.called.get(instruction.target) if is_call else None
-    if callee is not None:
-        arguments, results = _call_effect(callee)
-        reads, writes = reads | arguments, writes | results
-    return _Effect(reads, writes, 0 if instruction.conditional else writes)
 
 
 def _call_effect(callee: Function) -> tuple[int, int]:

@@ -35,6 +35,7 @@ _MATRIX = {
 }
 _ANY_MATRIX = (4, 2, 4)
 _MATRIX_NAMES = _names("HMMA IMMA DMMA BMMA QMMA OMMA")
+_CONVERTED = _names("F64 F32 F16 S64 U64 BF16")
 _WARPGROUP = re.compile(r"64x(\d+)x\d+")
 _PREDICATE = re.compile(r"!?U?P(?:\d|T|R)\b")
 _RESULT = re.compile(r"R(?:\d+|Z)(?:\.\w+)?$")
@@ -86,16 +87,23 @@ def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
         if "ENL2" in suffixes:  # 32 bytes, as two operands
             each = 4
         return each, (each,)
-    if name == "IMAD" and "WIDE" in suffixes:
-        return 2, (1, 1, 2)
-    if name == "IMAD" and "HI" in suffixes:
-        return 1, (1, 1, 2)
+    if name == "IMAD" and {"WIDE", "HI"} & set(suffixes):
+        return (2 if "WIDE" in suffixes else 1), (1, 1, 2)
     if name == "CS2R":
         return (1 if "32" in suffixes else 2), (1,)
     if name in _DOUBLES or name in _PACKED or name in _JUMPS_TO_PAIRS or "64" in suffixes:
         return 2, (2,)
-    if name in ("F2F", "F2I", "I2F", "FRND"):
-        return _conversion_widths(name, suffixes)
+    is_double = 2 if "F64" in suffixes else 1
+    is_long = 2 if {"S64", "U64"} & set(suffixes) else 1
+    if name == "FRND":
+        return is_double, (is_double,)
+    if name == "F2I":
+        return is_long, (is_double,)
+    if name == "I2F":
+        return is_double, (is_long,)
+    if name == "F2F":  # the result's type comes first
+        types = [suffix for suffix in suffixes if suffix in _CONVERTED]
+        return (2 if types[:1] == ["F64"] else 1), (2 if types[1:2] == ["F64"] else 1,)
     if name in ("ISETP", "IMNMX", "VIMNMX") and {"S64", "U64"} & set(suffixes):
         return 2, (2,)
     return 1, (1,)
@@ -114,20 +122,6 @@ def _matrix_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]
     if "SP" in suffixes:
         b *= 2
     return result, (a, b, result, 1)
-
-
-def _conversion_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
-    """Return the widths of conversions between 32 and 64 bits; F2F names its result's type
-    first."""
-    types = [one for one in suffixes if one in ("F64", "F32", "F16", "S64", "U64", "BF16")]
-    if name == "FRND":
-        each = 2 if "F64" in types else 1
-        return each, (each,)
-    if name == "F2F":
-        return (2 if types[:1] == ["F64"] else 1), (2 if types[1:2] == ["F64"] else 1,)
-    is_long = 2 if {"S64", "U64"} & set(types) else 1
-    is_double = 2 if "F64" in types else 1
-    return (is_long, (is_double,)) if name == "F2I" else (is_double, (is_long,))
 
 
 def _mask(text: str, width: int) -> int:

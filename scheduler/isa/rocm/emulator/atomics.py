@@ -14,7 +14,6 @@ from scheduler.isa.rocm.emulator.addresses import (
     select_by_aperture,
 )
 from scheduler.isa.rocm.emulator.atomic_operations import AtomicOperation
-from scheduler.isa.rocm.emulator.memory import Addresses, Words
 from scheduler.isa.rocm.emulator.operands import Operand, Operands, RegisterFile
 from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
 from scheduler.isa.rocm.emulator.spaces import GLOBAL, LDS, Space
@@ -44,45 +43,25 @@ def step_of(
         addresses = at(g)
         g.record(index, addresses, size)
         values = np.concatenate([read_lanes(g, row, data) for row in rows])
-        old = _apply_in_order(
-            g, index, space, space.flat(g, addresses), transfer, operation, values
-        )
+        flat = space.flat(g, addresses)
+        # ``rank``: how many earlier lanes have the same address; they are applied before.
+        order = np.argsort(flat, kind="stable")
+        place = np.arange(len(flat))
+        begins = np.ones(len(flat), bool)
+        begins[1:] = np.diff(flat[order]) != 0
+        rank = np.empty(len(flat), np.int64)
+        rank[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+        old = np.empty((transfer.words, len(flat)), np.uint32)
+        for turn in range(int(rank.max(initial=0)) + 1):
+            lanes = np.nonzero(rank == turn)[0]
+            before = space.fetch(g, index, flat[lanes], transfer)
+            after = operation.apply(before, values[:, lanes])
+            space.put(g, index, flat[lanes], transfer, after)
+            old[:, lanes] = before
         if result is not None:
             write_lanes(g, result, transfer, old)
 
     return step
-
-
-def _apply_in_order(
-    g: Group,
-    index: int,
-    space: Space,
-    flat: Addresses,
-    transfer: Transfer,
-    operation: AtomicOperation,
-    values: Words,
-) -> Words:
-    """Return the old values [words, n]. Lanes with the same address are applied one after
-    another."""
-    # ``rank``: how many earlier lanes have the same address.
-    order = np.argsort(flat, kind="stable")
-    place = np.arange(len(flat))
-    begins = np.ones(len(flat), bool)
-    begins[1:] = np.diff(flat[order]) != 0
-    rank = np.empty(len(flat), np.int64)
-    rank[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
-    last = int(rank.max()) if len(rank) else 0
-    if last == 0:
-        old = space.fetch(g, index, flat, transfer)
-        space.put(g, index, flat, transfer, operation.apply(old, values))
-        return old
-    result = np.empty((transfer.words, len(flat)), np.uint32)
-    for turn in range(last + 1):
-        lanes = np.nonzero(rank == turn)[0]
-        old = space.fetch(g, index, flat[lanes], transfer)
-        space.put(g, index, flat[lanes], transfer, operation.apply(old, values[:, lanes]))
-        result[:, lanes] = old
-    return result
 
 
 def make(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:

@@ -20,6 +20,7 @@ Read = Callable[[Group], npt.NDArray[np.uint32]]
 # LLVM before its pull requests 165602 and 178314 (2025, 2026) does not know that these operate on
 # whole waves: it may move one, with the code that fills its operands, behind a condition on lanes.
 _WHOLE_WAVES = ("v_wmma", "v_swmmac")
+_F16_RESULTS = ("v_wmma_f16", "v_swmmac_f16")
 _SIGN = np.uint32(0x8000_0000)
 
 
@@ -64,7 +65,15 @@ def step_of(row: BlockRow, operands: Operands, accumulation: int, index: int) ->
 def _read(row: BlockRow, operand: Operand, count: int, accumulation: int) -> Read:
     """Return a function that reads [waves, registers, lanes]."""
     if operand.file is RegisterFile.CONSTANT:
-        constant = _constant(row, operand, count)
+        # The constant in every element of the result's type.
+        registers = [constant_bits(operand, Type.B32)]
+        if "_f64_" in row.name:
+            number = constant_bits(operand, Type.F64)
+            registers = [number & 0xFFFF_FFFF, number >> 32]
+        elif isinstance(operand.value, float) and row.name.startswith(_F16_RESULTS):
+            half = constant_bits(operand, Type.F16)
+            registers = [half | half << 16]
+        constant = np.array((registers * count)[:count], np.uint32)[None, :, None]
         return lambda g: np.broadcast_to(constant, (g.count, count, g.lanes))
     if operand.file is RegisterFile.SCALAR:
         index = operand.index
@@ -88,15 +97,3 @@ def _read(row: BlockRow, operand: Operand, count: int, accumulation: int) -> Rea
         return bits ^ _SIGN if operand.negative else bits
 
     return signed
-
-
-def _constant(row: BlockRow, operand: Operand, count: int) -> npt.NDArray[np.uint32]:
-    """Return the constant in every element of the result's type."""
-    if "_f64_" in row.name:
-        number = constant_bits(operand, Type.F64)
-        pair = [number & 0xFFFF_FFFF, number >> 32]
-        return np.array((pair * count)[:count], np.uint32)[None, :, None]
-    if isinstance(operand.value, float) and row.name.startswith(("v_wmma_f16", "v_swmmac_f16")):
-        half = constant_bits(operand, Type.F16)
-        return np.full((1, count, 1), half | half << 16, np.uint32)
-    return np.full((1, count, 1), constant_bits(operand, Type.B32), np.uint32)

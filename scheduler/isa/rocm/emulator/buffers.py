@@ -126,7 +126,18 @@ def make(
     verb, _, kind = name.removeprefix("buffer_").partition("_")
     found = list(operands.operands)
     if verb == "atomic":
-        return _atomic(kind, found, operands, accumulation, index, by_stride)
+        operation = atomic_operations.memory_operation(kind)
+        if operation is None:
+            return None
+        row = row_of(found.pop(0), accumulation)
+        buffer = parse_buffer(found, operands, accumulation, by_stride)
+        transfer = Transfer(4 * operation.words)
+        returns = has_return(operands.words)
+        step = atomic_step(
+            *(GLOBAL, buffer.addresses, operation, [row], row if returns else None, index)
+        )
+        outside = _zeros(row, transfer) if returns else None
+        return _bounds_checked(buffer, step, outside, transfer.size)
     if verb not in ("load", "store"):
         return None
     to_lds = "lds" in operands.words or kind.startswith("lds_")
@@ -172,23 +183,3 @@ def _bounds_checked(buffer: BufferAccess, step: Step, step_outside: Step | None,
             step(g)
 
     return guarded
-
-
-def _atomic(
-    kind: str,
-    found: list[Operand],
-    operands: Operands,
-    accumulation: int,
-    index: int,
-    by_stride: bool,
-) -> Step | None:
-    operation = atomic_operations.memory_operation(kind)
-    if operation is None:
-        return None
-    row = row_of(found.pop(0), accumulation)
-    buffer = parse_buffer(found, operands, accumulation, by_stride)
-    result = row if has_return(operands.words) else None
-    step = atomic_step(GLOBAL, buffer.addresses, operation, [row], result, index)
-    transfer = Transfer(4 * operation.words)
-    outside = _zeros(row, transfer) if result is not None else None
-    return _bounds_checked(buffer, step, outside, transfer.size)

@@ -76,13 +76,13 @@ def _directive_bytes(line: str, limit: int) -> bytes | None:
         return bytes(min(int(zeros[1][:9]), limit))
     text = _TEXT.fullmatch(line)
     if text:
-        plain = _OCTAL.sub(_unescaped, text[2])
+
+        def unescape(match: re.Match[str]) -> str:
+            return chr(int(match[1], 8) & 255) if match[1] else _ESCAPES.get(match[2], match[2])
+
+        plain = _OCTAL.sub(unescape, text[2])
         return plain.encode("latin-1", "replace") + (b"\0" if text[1] == "asciz" else b"")
     return None
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return chr(int(match[1], 8) & 255) if match[1] else _ESCAPES.get(match[2], match[2])
 
 
 def place_tables(data: Mapping[str, bytes], at: int) -> tuple[bytes, dict[tuple[str, str], int]]:

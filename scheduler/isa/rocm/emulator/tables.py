@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
@@ -29,29 +29,27 @@ from scheduler.targets.amd import Feature
 Row = TypeVar("Row", AluRow, BlockRow)
 
 # Floats of the scalar unit (since RDNA 3.5, gfx12) are the vector unit's rows, renamed.
-_BOTH = ("add", "sub", "mul", "min", "max", "minimum", "maximum", "fmac")
-_ROUNDING = ("ceil", "floor", "trunc", "rndne")
+_BOTH = (
+    *("add", "sub", "mul", "min", "max", "minimum", "maximum", "fmac"),
+    *("ceil", "floor", "trunc", "rndne"),
+)
 _CONVERSIONS = ("f32_i32", "f32_u32", "i32_f32", "u32_f32", "f16_f32", "f32_f16", "pkrtz_f16_f32")
 
 
-def _scalar_float_rows() -> Iterator[AluRow]:
-    vector = {row.name: row for row in (*floats.ROWS, *conversions.ROWS)}
-    names = [f"{name}_{kind}" for name in (*_BOTH, *_ROUNDING) for kind in ("f16", "f32")]
-    names += [f"cvt_{name}" for name in _CONVERSIONS]
-    for name in names:
-        yield replace(vector[f"v_{name}"], name=f"s_{name}")
-    fma = vector["v_fma_f32"]
-    yield replace(fma, name="s_fmaak_f32")
-    yield replace(fma, name="s_fmamk_f32")
-    upper = vector["v_cvt_f32_f16"]
-    yield AluRow(
+_VECTOR = {row.name: row for row in (*floats.ROWS, *conversions.ROWS)}
+_SCALAR = {
+    **{f"s_{name}_{kind}": f"v_{name}_{kind}" for name in _BOTH for kind in ("f16", "f32")},
+    **{f"s_cvt_{name}": f"v_cvt_{name}" for name in _CONVERSIONS},
+    **dict.fromkeys(("s_fmaak_f32", "s_fmamk_f32"), "v_fma_f32"),
+}
+_SCALAR_ROWS = (
+    *(replace(_VECTOR[vector], name=name) for name, vector in _SCALAR.items()),
+    AluRow(
         "s_cvt_hi_f32_f16",
-        (Type.F32,),
-        (Type.B32,),
-        lambda a: upper.compute((a >> 16).astype("uint16").view("float16")),
-    )
-
-
+        *((Type.F32,), (Type.B32,)),
+        lambda a: (a >> 16).astype("uint16").view("float16").astype("float32"),
+    ),
+)
 FLOAT_ROWS: tuple[AluRow, ...] = (
     *floats.ROWS,
     *transcendental.ROWS,
@@ -59,7 +57,7 @@ FLOAT_ROWS: tuple[AluRow, ...] = (
     *compares.ROWS,
     *packed.ROWS,
     *conversions.ROWS,
-    *_scalar_float_rows(),
+    *_SCALAR_ROWS,
     *scaled.ROWS,
 )
 BLOCK_ROWS: tuple[BlockRow, ...] = (

@@ -5,7 +5,8 @@ A row gives the mask; the encoding decides whether it goes to VCC, to scalar reg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,13 @@ _FLOAT: dict[str, Callable[[Lanes, Lanes], Masks]] = {
     "nlt": _not(np.less),
     "tru": _not(_never),
 }
-_FLOATS = {Type.F16: (np.uint16, 10), Type.F32: (np.uint32, 23), Type.F64: (np.uint64, 52)}
+# The unsigned type, the digits of the mantissa, and the type of the mask of classes: f16's is half
+# of a register on some targets; its ten bits are the low ones in both.
+_FLOATS = {
+    Type.F16: (np.uint16, 10, Type.U16),
+    Type.F32: (np.uint32, 23, Type.U32),
+    Type.F64: (np.uint64, 52, Type.U32),
+}
 
 
 def classes(values: Lanes, mask: Lanes, unsigned: Any, mantissa: int) -> Masks:
@@ -71,27 +78,21 @@ def classes(values: Lanes, mask: Lanes, unsigned: Any, mantissa: int) -> Masks:
     return found
 
 
-def _class_row(kind: Type) -> AluRow:
-    unsigned, mantissa = _FLOATS[kind]
-    # f16's mask is half of a register on some targets; its ten bits are the low ones in both.
-    mask = Type.U16 if kind is Type.F16 else Type.U32
-    return AluRow(
+ROWS = [
+    AluRow(f"v_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
+    for kind in _FLOATS
+    for relation, compute in _FLOAT.items()
+]
+ROWS += [
+    AluRow(f"s_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
+    for kind in (Type.F16, Type.F32)
+    for relation, compute in _FLOAT.items()
+    if relation not in ("f", "tru")
+]
+ROWS += [
+    AluRow(
         f"v_cmp_class_{kind}",
-        (Type.MASK,),
-        (kind, mask),
-        lambda values, of: classes(values, of, unsigned, mantissa),
+        *((Type.MASK,), (kind, mask), partial(classes, unsigned=unsigned, mantissa=mantissa)),
     )
-
-
-def _rows() -> Iterator[AluRow]:
-    for kind in _FLOATS:
-        for relation, compute in _FLOAT.items():
-            yield AluRow(f"v_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
-        yield _class_row(kind)
-    for kind in (Type.F16, Type.F32):
-        for relation, compute in _FLOAT.items():
-            if relation not in ("f", "tru"):
-                yield AluRow(f"s_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
-
-
-ROWS = tuple(_rows())
+    for kind, (unsigned, mantissa, mask) in _FLOATS.items()
+]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.isa.rocm.emulator.alu.rounding import bfloat16_bits, to_bfloat16, towards_zero16
-from scheduler.isa.rocm.emulator.alu.row import AluRow, Bits, Lanes, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Bits, Lanes, Type, computes
 
 _LIMITS: dict[Type, Any] = {
     Type.I16: np.iinfo(np.int16),
@@ -44,10 +44,6 @@ def to_type(dtype: type) -> Callable[[Lanes], Lanes]:
     return compute
 
 
-def _byte(number: int) -> Callable[[Lanes], Lanes]:
-    return lambda a: ((a >> np.uint32(8 * number)) & np.uint32(0xFF)).astype(np.float32)
-
-
 def pack_halves(low: Lanes, high: Lanes) -> Bits:
     """Pack two arrays of 16 bits into registers."""
     low, high = np.broadcast_arrays(low, high)
@@ -56,26 +52,8 @@ def pack_halves(low: Lanes, high: Lanes) -> Bits:
     return lower | (upper << np.uint32(16))
 
 
-def _normalized(kind: Type) -> Callable[[Lanes], Lanes]:
-    """Map [-1, 1] or [0, 1] to the whole range of a 16-bit integer, rounding to nearest."""
-    signed = kind is Type.I16
-    factor = 32767.0 if signed else 65535.0
-    least = -1.0 if signed else 0.0
-    return to_integer(kind, lambda a: np.rint(np.clip(a, least, 1.0) * factor))
-
-
 def _packed(convert: Callable[[Lanes], Lanes]) -> Callable[[Lanes, Lanes], Bits]:
     return lambda a, b: pack_halves(convert(a), convert(b))
-
-
-def _clamped(kind: Type) -> Callable[[Lanes], Lanes]:
-    limits = _LIMITS[kind]
-
-    def compute(a: Lanes) -> Lanes:
-        result: Lanes = np.clip(a.astype(np.int64), limits.min, limits.max).astype(limits.dtype)
-        return result
-
-    return compute
 
 
 def _insert_byte(value: Lanes, place: Lanes, old: Lanes) -> Bits:
@@ -84,17 +62,6 @@ def _insert_byte(value: Lanes, place: Lanes, old: Lanes) -> Bits:
     shift = (place & np.uint32(3)) * np.uint32(8)
     kept = old & ~(np.uint32(0xFF) << shift)
     return np.asarray(kept | (limited << shift), dtype=np.uint32)
-
-
-def _shifted_bytes(least: int, most: int) -> Callable[[Lanes, Lanes, Lanes], Lanes]:
-    """Shift two integers right, saturate them to a byte's range, and pack them."""
-
-    def compute(a: Lanes, b: Lanes, shift: Lanes) -> Lanes:
-        by = (shift & np.uint32(31)).astype(np.int32)
-        low, high = (np.clip(each >> by, least, most) & 0xFF for each in (a, b))
-        return np.asarray(low | (high << 8)).astype(np.uint16)
-
-    return compute
 
 
 def _stochastic(dropped: int, result: Callable[[Lanes], Lanes]) -> Callable[[Lanes, Lanes], Lanes]:
@@ -109,14 +76,8 @@ def _stochastic(dropped: int, result: Callable[[Lanes], Lanes]) -> Callable[[Lan
     return compute
 
 
-def _offset(a: Lanes) -> Lanes:
-    """Convert a signed 4-bit integer to sixteenths."""
-    low = (a & np.uint32(15)).astype(np.int32)
-    result: Lanes = (np.where(low > 7, low - 16, low) / np.float32(16)).astype(np.float32)
-    return result
-
-
 def _rows() -> Iterator[AluRow]:
+    """Yield the conversions between the types of NumPy."""
     f16, f32, f64, b32 = Type.F16, Type.F32, Type.F64, Type.B32
     numpy_types = {f16: np.float16, f32: np.float32, f64: np.float64}
     for result, source in (
@@ -130,40 +91,79 @@ def _rows() -> Iterator[AluRow]:
         *((each, f16) for each in (Type.I16, Type.U16)),
     ):
         yield AluRow(f"v_cvt_{result}_{source}", (result,), (source,), to_integer(result))
-    for number in range(4):
-        yield AluRow(f"v_cvt_f32_ubyte{number}", (f32,), (b32,), _byte(number))
-    down, nearest = to_integer(Type.I32, np.floor), lambda a: np.floor(a + 0.5)
-    yield AluRow("v_cvt_flr_i32_f32", (Type.I32,), (f32,), down)
-    yield AluRow("v_cvt_rpi_i32_f32", (Type.I32,), (f32,), to_integer(Type.I32, nearest))
-    yield AluRow("v_cvt_off_f32_i4", (f32,), (b32,), _offset)
     yield AluRow("v_cvt_i32_i16", (Type.I32,), (Type.I16,), to_type(np.int32))
     yield AluRow("v_cvt_u32_u16", (Type.U32,), (Type.U16,), to_type(np.uint32))
-    for kind in (Type.I16, Type.U16):
-        normalized = _normalized(kind)
-        yield AluRow(f"v_cvt_norm_{kind}_f16", (kind,), (f16,), normalized)
-        for source in (f16, f32):
-            yield AluRow(
-                f"v_cvt_pknorm_{kind}_{source}", (b32,), (source, source), _packed(normalized)
-            )
-        yield AluRow(f"v_cvt_pk_{kind}_f32", (b32,), (f32, f32), _packed(to_integer(kind)))
-        wide = Type.I32 if kind is Type.I16 else Type.U32
-        yield AluRow(f"v_cvt_pk_{kind}_{wide}", (b32,), (wide, wide), _packed(_clamped(kind)))
-    yield AluRow("v_cvt_pkrtz_f16_f32", (b32,), (f32, f32), _packed(towards_zero16))
-    yield AluRow("v_cvt_pk_f16_f32", (b32,), (f32, f32), _packed(to_type(np.float16)))
-    yield AluRow("v_cvt_pk_bf16_f32", (b32,), (f32, f32), _packed(bfloat16_bits))
-    yield AluRow("v_cvt_bf16_f32", (Type.BF16,), (f32,), to_bfloat16)
-    yield AluRow("v_pack_b32_f16", (b32,), (f16, f16), pack_halves)
-    yield AluRow("v_cvt_pk_u8_f32", (b32,), (f32, b32, b32), _insert_byte)
-    yield AluRow("v_cvt_pkaccum_u8_f32", (b32,), (f32, b32, b32), _insert_byte)
-    for name, limits in (("i8", (-128, 127)), ("u8", (0, 255))):
-        yield AluRow(
-            f"v_ashr_pk_{name}_i32",
-            (Type.B16,),
-            (Type.I32, Type.I32, Type.U32),
-            _shifted_bytes(*limits),
-        )
-    yield AluRow("v_cvt_sr_f16_f32", (f16,), (f32, b32), _stochastic(13, to_type(np.float16)))
-    yield AluRow("v_cvt_sr_bf16_f32", (Type.BF16,), (f32, b32), _stochastic(16, lambda a: a))
+    for number in range(4):
+
+        def byte(a: Lanes, number: int = number) -> Lanes:
+            result: Lanes = ((a >> np.uint32(8 * number)) & np.uint32(0xFF)).astype(np.float32)
+            return result
+
+        yield AluRow(f"v_cvt_f32_ubyte{number}", (f32,), (b32,), byte)
+    for word, least, most in (("i8", -128, 127), ("u8", 0, 255)):
+
+        def shift_bytes(
+            a: Lanes, b: Lanes, by: Lanes, least: int = least, most: int = most
+        ) -> Lanes:
+            """Shift two integers right, saturate them to a byte's range, and pack them."""
+            shift = (by & np.uint32(31)).astype(np.int32)
+            low, high = (np.clip(each >> shift, least, most) & 0xFF for each in (a, b))
+            return np.asarray(low | (high << 8)).astype(np.uint16)
+
+        sources = (Type.I32, Type.I32, Type.U32)
+        yield AluRow(f"v_ashr_pk_{word}_i32", (Type.B16,), sources, shift_bytes)
 
 
-ROWS = tuple(_rows())
+def _packed_rows() -> Iterator[AluRow]:
+    """Yield the conversions to two integers of 16 bits."""
+    f16, f32, b32 = Type.F16, Type.F32, Type.B32
+    for kind, wide, least, most in (
+        (Type.I16, Type.I32, -1.0, 32767.0),
+        (Type.U16, Type.U32, 0.0, 65535.0),
+    ):
+
+        def normalized(a: Lanes, least: float = least, most: float = most) -> Lanes:
+            """Map [-1, 1] or [0, 1] to the whole range, rounding to nearest."""
+            return np.rint(np.clip(a, least, 1.0) * most)
+
+        def clamped(a: Lanes, limits: Any = _LIMITS[kind]) -> Lanes:
+            return np.clip(a.astype(np.int64), limits.min, limits.max).astype(limits.dtype)
+
+        to_normalized = to_integer(kind, normalized)
+        yield AluRow(f"v_cvt_norm_{kind}_f16", (kind,), (f16,), to_normalized)
+        for name, source, convert in (
+            (f"pknorm_{kind}_f16", f16, to_normalized),
+            (f"pknorm_{kind}_f32", f32, to_normalized),
+            (f"pk_{kind}_f32", f32, to_integer(kind)),
+            (f"pk_{kind}_{wide}", wide, clamped),
+        ):
+            yield AluRow(f"v_cvt_{name}", (b32,), (source, source), _packed(convert))
+
+
+_F16, _F32, _B32 = Type.F16, Type.F32, Type.B32
+ROWS = [
+    *_rows(),
+    *_packed_rows(),
+    AluRow("v_cvt_flr_i32_f32", (Type.I32,), (_F32,), to_integer(Type.I32, np.floor)),
+    AluRow(
+        "v_cvt_rpi_i32_f32",
+        *((Type.I32,), (_F32,), to_integer(Type.I32, lambda a: np.floor(a + 0.5))),
+    ),
+    AluRow("v_cvt_pkrtz_f16_f32", (_B32,), (_F32, _F32), _packed(towards_zero16)),
+    AluRow("v_cvt_pk_f16_f32", (_B32,), (_F32, _F32), _packed(to_type(np.float16))),
+    AluRow("v_cvt_pk_bf16_f32", (_B32,), (_F32, _F32), _packed(bfloat16_bits)),
+    AluRow("v_cvt_bf16_f32", (Type.BF16,), (_F32,), to_bfloat16),
+    AluRow("v_pack_b32_f16", (_B32,), (_F16, _F16), pack_halves),
+    AluRow("v_cvt_pk_u8_f32", (_B32,), (_F32, _B32, _B32), _insert_byte),
+    AluRow("v_cvt_pkaccum_u8_f32", (_B32,), (_F32, _B32, _B32), _insert_byte),
+    AluRow("v_cvt_sr_f16_f32", (_F16,), (_F32, _B32), _stochastic(13, to_type(np.float16))),
+    AluRow("v_cvt_sr_bf16_f32", (Type.BF16,), (_F32, _B32), _stochastic(16, lambda a: a)),
+]
+
+
+@computes(ROWS, "v_cvt_off_f32_i4", (_F32,), (_B32,))
+def _offset(a: Lanes) -> Lanes:
+    """Convert a signed 4-bit integer to sixteenths."""
+    low = (a & np.uint32(15)).astype(np.int32)
+    result: Lanes = (np.where(low > 7, low - 16, low) / np.float32(16)).astype(np.float32)
+    return result

@@ -80,18 +80,17 @@ def _integers(bits: int, signed: tuple[bool, bool] | None) -> Callable[..., Bits
     return compute
 
 
-def _fp8_row(elements: tuple[str, str]) -> BlockRow:
+def _bytes(left: str, right: str) -> Callable[..., Bits]:
     """Four 8-bit floats."""
-    left, right = (ELEMENTS[each].decode for each in elements)
+    decode_left, decode_right = ELEMENTS[left].decode, ELEMENTS[right].decode
 
     def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
         del modifiers
-        total = (left(unpack_codes(a, 8)) * right(unpack_codes(b, 8))).sum(axis=1)
-        total = total + c.view(np.float32)[:, 0]
+        products = decode_left(unpack_codes(a, 8)) * decode_right(unpack_codes(b, 8))
+        total = products.sum(axis=1) + c.view(np.float32)[:, 0]
         return encode_values(total, "f32")[:, None]
 
-    name = f"v_dot4_f32_{elements[0]}_{elements[1]}"
-    return BlockRow(name, 1, (1, 1, 1), compute, needs=Feature.RDNA4_FLOAT8)
+    return compute
 
 
 def _rows() -> Iterator[BlockRow]:
@@ -110,7 +109,8 @@ def _rows() -> Iterator[BlockRow]:
             yield BlockRow(f"v_dot{count}_i32_iu{bits}", 1, (1, 1, 1), _integers(bits, None))
     for a in ("fp8", "bf8"):
         for b in ("fp8", "bf8"):
-            yield _fp8_row((a, b))
+            name = f"v_dot4_f32_{a}_{b}"
+            yield BlockRow(name, 1, (1, 1, 1), _bytes(a, b), needs=Feature.RDNA4_FLOAT8)
 
 
 BLOCK_ROWS = tuple(_rows())

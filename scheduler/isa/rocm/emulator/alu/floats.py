@@ -106,7 +106,6 @@ _THREE: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("maximum3", lambda a, b, c: maximum(maximum(a, b), c)),
     ("minimummaximum", lambda a, b, c: maximum(minimum(a, b), c)),
     ("maximumminimum", lambda a, b, c: minimum(maximum(a, b), c)),
-    ("mad", lambda a, b, c: a * b + c),
 )
 _ONE: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("floor", np.floor),
@@ -118,50 +117,36 @@ _ONE: tuple[tuple[str, Callable[..., Any]], ...] = (
 )
 
 
+def _multiply_add(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    result: Lanes = a * b + c
+    return result
+
+
+def _legacy_fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    return np.where((a == 0) | (b == 0), c, fma32(a, b, c))
+
+
+def _legacy_mad(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    return legacy_product(a, b) + c
+
+
 def _type_rows(kind: Type) -> Iterator[AluRow]:
-    fma = FMA[kind]
-    for name, compute in _ONE:
-        yield AluRow(f"v_{name}_{kind}", (kind,), (kind,), compute)
-    for name, compute in _TWO:
-        yield AluRow(f"v_{name}_{kind}", (kind,), (kind, kind), compute)
-    for name, compute in (*_THREE, ("fma", fma)):
-        yield AluRow(f"v_{name}_{kind}", (kind,), (kind, kind, kind), compute)
-    yield AluRow(f"v_fmac_{kind}", (kind,), (kind, kind, kind), fma)
-    yield AluRow(f"v_mac_{kind}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c)
+    ternary = (
+        *_THREE,
+        ("mad", _multiply_add),
+        ("mac", _multiply_add),
+        ("fma", FMA[kind]),
+        ("fmac", FMA[kind]),
+    )
+    for count, functions in ((1, _ONE), (2, _TWO), (3, ternary)):
+        for name, compute in functions:
+            yield AluRow(f"v_{name}_{kind}", (kind,), (kind,) * count, compute)
     power = Type.I16 if kind is Type.F16 else Type.I32
     yield AluRow(f"v_frexp_exp_{power}_{kind}", (power,), (kind,), exponent)
     yield AluRow(f"v_ldexp_{kind}", (kind,), (kind, power), scale)
 
 
-_F32 = Type.F32
-_LEGACY = (
-    AluRow("v_mul_legacy_f32", (_F32,), (_F32, _F32), legacy_product),
-    AluRow(
-        "v_mad_legacy_f32",
-        (_F32,),
-        (_F32, _F32, _F32),
-        lambda a, b, c: legacy_product(a, b) + c,
-    ),
-    AluRow(
-        "v_mac_legacy_f32",
-        (_F32,),
-        (_F32, _F32, _F32),
-        lambda a, b, c: legacy_product(a, b) + c,
-    ),
-    *(
-        AluRow(
-            name,
-            (_F32,),
-            (_F32, _F32, _F32),
-            lambda a, b, c: np.where((a == 0) | (b == 0), c, fma32(a, b, c)),
-        )
-        for name in ("v_fma_legacy_f32", "v_fmac_legacy_f32")
-    ),
-)
-
-
-def _mixed(name: str, result: Type, compute: Callable[..., Lanes]) -> AluRow:
-    return AluRow(name, (result,), (_F32, _F32, _F32), compute, mixed=True)
+_F16, _F32 = Type.F16, Type.F32
 
 
 def _fma_f16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -169,25 +154,35 @@ def _fma_f16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
 
 
 def _mad_f16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    return (a * b + c).astype(np.float16)
+    return _multiply_add(a, b, c).astype(np.float16)
 
 
-_MIXED = (
-    _mixed("v_fma_mix_f32", _F32, fma32),
-    _mixed("v_fma_mixlo_f16", Type.F16, _fma_f16),
-    _mixed("v_fma_mixhi_f16", Type.F16, _fma_f16),
-    _mixed("v_mad_mix_f32", _F32, lambda a, b, c: a * b + c),
-    _mixed("v_mad_mixlo_f16", Type.F16, _mad_f16),
-    _mixed("v_mad_mixhi_f16", Type.F16, _mad_f16),
+_MIXED: tuple[tuple[str, Type, Callable[..., Lanes]], ...] = (
+    ("v_fma_mix_f32", _F32, fma32),
+    ("v_fma_mixlo_f16", _F16, _fma_f16),
+    ("v_fma_mixhi_f16", _F16, _fma_f16),
+    ("v_mad_mix_f32", _F32, _multiply_add),
+    ("v_mad_mixlo_f16", _F16, _mad_f16),
+    ("v_mad_mixhi_f16", _F16, _mad_f16),
 )
-
-_F16 = Type.F16
-_LEGACY_HALF = (
-    AluRow("v_mad_legacy_f16", (_F16,), (_F16, _F16, _F16), lambda a, b, c: a * b + c),
+_LEGACY: tuple[tuple[str, Type, Callable[..., Lanes]], ...] = (
+    ("mad", _F32, _legacy_mad),
+    ("mac", _F32, _legacy_mad),
+    ("fma", _F32, _legacy_fma),
+    ("fmac", _F32, _legacy_fma),
+    ("mad", _F16, _multiply_add),
+    ("mad", Type.U16, _multiply_add),
+    ("mad", Type.I16, _multiply_add),
+)
+ROWS = (
+    *(row for kind in FLOATS for row in _type_rows(kind)),
+    AluRow("v_mul_legacy_f32", (_F32,), (_F32, _F32), legacy_product),
     *(
-        AluRow(f"v_mad_legacy_{kind}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c)
-        for kind in (Type.U16, Type.I16)
+        AluRow(f"v_{name}_legacy_{kind}", (kind,), (kind,) * 3, compute)
+        for name, kind, compute in _LEGACY
+    ),
+    *(
+        AluRow(name, (result,), (_F32, _F32, _F32), compute, mixed=True)
+        for name, result, compute in _MIXED
     ),
 )
-
-ROWS = (*(row for kind in FLOATS for row in _type_rows(kind)), *_LEGACY, *_MIXED, *_LEGACY_HALF)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import AluRow, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Type, computes
 
 U16, I16, U32, I32, B32 = Type.U16, Type.I16, Type.U32, Type.I32, Type.B32
 U64, I64, MASK = Type.U64, Type.I64, Type.MASK
@@ -14,34 +15,42 @@ _M24 = np.uint32(0xFF_FFFF)
 _ONES = np.uint64(0xFFFF_FFFF)
 _32 = np.uint64(32)
 
+ROWS: list[AluRow] = []
+
 
 def _wide(a: Any) -> Any:
     return a.astype(np.uint64)
 
 
+@computes(ROWS, "v_add_co_u32", (U32, MASK), (U32, U32))
 def _add_out(a: Any, b: Any) -> Any:
     total = a + b
     return total, total < a
 
 
+@computes(ROWS, "v_addc_co_u32", (U32, MASK), (U32, U32, MASK))
 def _add_in(a: Any, b: Any, carry: Any) -> Any:
     total = _wide(a) + b + carry
     return total.astype(np.uint32), total > _ONES
 
 
+@computes(ROWS, "v_sub_co_u32", (U32, MASK), (U32, U32))
 def _subtract_out(a: Any, b: Any) -> Any:
     return a - b, b > a
 
 
+@computes(ROWS, "v_subb_co_u32", (U32, MASK), (U32, U32, MASK))
 def _subtract_in(a: Any, b: Any, borrow: Any) -> Any:
     subtracted = _wide(b) + borrow
     return (a - b) - borrow.astype(np.uint32), subtracted > a
 
 
+@computes(ROWS, "v_mul_hi_u32", (U32,), (U32, U32))
 def _multiply_high(a: Any, b: Any) -> Any:
     return (_wide(a) * _wide(b) >> _32).astype(np.uint32)
 
 
+@computes(ROWS, "v_mul_hi_i32", (I32,), (I32, I32))
 def _multiply_high_signed(a: Any, b: Any) -> Any:
     return (a.astype(np.int64) * b >> 32).astype(np.int32)
 
@@ -50,20 +59,18 @@ def _signed24(a: Any) -> Any:
     return (a << np.int32(8)) >> np.int32(8)
 
 
+@computes(ROWS, "v_mad_u64_u32", (U64, MASK), (U32, U32, U64))
 def _multiply_add_wide(a: Any, b: Any, c: Any) -> Any:
     product = _wide(a) * _wide(b)
     total = product + c
     return total, total < product
 
 
+@computes(ROWS, "v_mad_i64_i32", (I64, MASK), (I32, I32, I64))
 def _multiply_add_wide_signed(a: Any, b: Any, c: Any) -> Any:
     product = a.astype(np.int64) * b.astype(np.int64)
     total = product + c
     return total, ((product ^ total) & (c ^ total)) < 0
-
-
-def _median(a: Any, b: Any, c: Any) -> Any:
-    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
 
 
 def _difference(a: Any, b: Any) -> Any:
@@ -78,50 +85,34 @@ def _byte_differences(a: Any, b: Any) -> Any:
     return total
 
 
+@computes(ROWS, "v_sad_u16", (U32,), (U32, U32, U32))
 def _half_differences(a: Any, b: Any, c: Any) -> Any:
     half, low = np.uint32(16), np.uint32(0xFFFF)
     return _difference(a & low, b & low) + _difference(a >> half, b >> half) + c
 
 
-def _width_rows() -> tuple[AluRow, ...]:
-    rows = []
-    for word, kind in (("u32", U32), ("i32", I32), ("u16", U16), ("i16", I16)):
-        three = (kind, kind, kind)
-        rows += [
-            AluRow(f"v_min_{word}", (kind,), (kind, kind), np.minimum),
-            AluRow(f"v_max_{word}", (kind,), (kind, kind), np.maximum),
-            AluRow(
-                f"v_min3_{word}", (kind,), three, lambda a, b, c: np.minimum(np.minimum(a, b), c)
-            ),
-            AluRow(
-                f"v_max3_{word}", (kind,), three, lambda a, b, c: np.maximum(np.maximum(a, b), c)
-            ),
-            AluRow(f"v_med3_{word}", (kind,), three, _median),
-            AluRow(
-                f"v_maxmin_{word}",
-                *((kind,), three, lambda a, b, c: np.minimum(np.maximum(a, b), c)),
-            ),
-            AluRow(
-                f"v_minmax_{word}",
-                *((kind,), three, lambda a, b, c: np.maximum(np.minimum(a, b), c)),
-            ),
-            AluRow(f"v_add_{word}", (kind,), (kind, kind), lambda a, b: a + b),
-            AluRow(f"v_sub_{word}", (kind,), (kind, kind), lambda a, b: a - b),
-            AluRow(f"v_subrev_{word}", (kind,), (kind, kind), lambda a, b: b - a),
-        ]
-    for word, kind in (("u16", U16), ("i16", I16)):
-        rows.append(AluRow(f"v_mad_{word}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c))
-    return tuple(rows)
-
-
-ROWS: tuple[AluRow, ...] = (
-    *_width_rows(),
+_SIZED: tuple[tuple[str, int, Callable[..., Any]], ...] = (
+    ("min", 2, np.minimum),
+    ("max", 2, np.maximum),
+    ("min3", 3, lambda a, b, c: np.minimum(np.minimum(a, b), c)),
+    ("max3", 3, lambda a, b, c: np.maximum(np.maximum(a, b), c)),
+    ("med3", 3, lambda a, b, c: np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))),
+    ("maxmin", 3, lambda a, b, c: np.minimum(np.maximum(a, b), c)),
+    ("minmax", 3, lambda a, b, c: np.maximum(np.minimum(a, b), c)),
+    ("add", 2, np.add),
+    ("sub", 2, np.subtract),
+    ("subrev", 2, lambda a, b: b - a),
+)
+ROWS += [
+    AluRow(f"v_{name}_{kind}", (kind,), (kind,) * count, compute)
+    for kind in (U32, I32, U16, I16)
+    for name, count, compute in _SIZED
+]
+ROWS += [
+    AluRow("v_mad_u16", (U16,), (U16, U16, U16), lambda a, b, c: a * b + c),
+    AluRow("v_mad_i16", (I16,), (I16, I16, I16), lambda a, b, c: a * b + c),
     AluRow("v_mul_lo_u16", (U16,), (U16, U16), lambda a, b: a * b),
-    AluRow("v_add_co_u32", (U32, MASK), (U32, U32), _add_out),
-    AluRow("v_sub_co_u32", (U32, MASK), (U32, U32), _subtract_out),
     AluRow("v_subrev_co_u32", (U32, MASK), (U32, U32), lambda a, b: _subtract_out(b, a)),
-    AluRow("v_addc_co_u32", (U32, MASK), (U32, U32, MASK), _add_in),
-    AluRow("v_subb_co_u32", (U32, MASK), (U32, U32, MASK), _subtract_in),
     AluRow(
         "v_subbrev_co_u32", (U32, MASK), (U32, U32, MASK), lambda a, b, c: _subtract_in(b, a, c)
     ),
@@ -130,8 +121,6 @@ ROWS: tuple[AluRow, ...] = (
     AluRow("v_sub_nc_u64", (U64,), (U64, U64), lambda a, b: a - b),
     AluRow("v_mul_lo_u32", (U32,), (U32, U32), lambda a, b: a * b),
     AluRow("v_mul_lo_i32", (U32,), (U32, U32), lambda a, b: a * b),
-    AluRow("v_mul_hi_u32", (U32,), (U32, U32), _multiply_high),
-    AluRow("v_mul_hi_i32", (I32,), (I32, I32), _multiply_high_signed),
     AluRow("v_mul_u32_u24", (U32,), (U32, U32), lambda a, b: (a & _M24) * (b & _M24)),
     AluRow(
         "v_mul_hi_u32_u24",
@@ -154,13 +143,10 @@ ROWS: tuple[AluRow, ...] = (
         "v_mad_i32_i16",
         *((I32,), (I16, I16, I32), lambda a, b, c: a.astype(np.int32) * b + c),
     ),
-    AluRow("v_mad_u64_u32", (U64, MASK), (U32, U32, U64), _multiply_add_wide),
-    AluRow("v_mad_i64_i32", (I64, MASK), (I32, I32, I64), _multiply_add_wide_signed),
     AluRow("v_sad_u32", (U32,), (U32, U32, U32), lambda a, b, c: _difference(a, b) + c),
-    AluRow("v_sad_u16", (U32,), (U32, U32, U32), _half_differences),
     AluRow("v_sad_u8", (U32,), (U32, U32, U32), lambda a, b, c: _byte_differences(a, b) + c),
     AluRow(
         "v_sad_hi_u8",
         *((U32,), (U32, U32, U32), lambda a, b, c: (_byte_differences(a, b) << np.uint32(16)) + c),
     ),
-)
+]

@@ -52,11 +52,6 @@ _WRAPPING: tuple[tuple[str, Callable[..., Any]], ...] = (
 )
 
 
-def _shifted(shift: Callable[[Lanes, Lanes], Lanes]) -> Callable[[Lanes, Lanes], Lanes]:
-    """The low four bits of the first source are the shift amount."""
-    return lambda by, value: shift(value, (by & by.dtype.type(15)).astype(value.dtype))
-
-
 def _integer_rows() -> Iterator[AluRow]:
     """Yield packed 16-bit integers; without ``clamp`` they wrap."""
     for kind in (Type.I16, Type.U16):
@@ -71,8 +66,11 @@ def _integer_rows() -> Iterator[AluRow]:
         ("lshrrev_b16", u16, np.right_shift),
         ("ashrrev_i16", i16, np.right_shift),
     ):
-        compute = _shifted(shift)
-        yield AluRow(f"v_pk_{name}", (kind,), (kind, kind), compute, packed=True)
+
+        def shift_packed(by: Lanes, value: Lanes, shift: Callable[..., Lanes] = shift) -> Lanes:
+            return shift(value, (by & by.dtype.type(15)).astype(value.dtype))
+
+        yield AluRow(f"v_pk_{name}", (kind,), (kind, kind), shift_packed, packed=True)
 
 
 ROWS = (

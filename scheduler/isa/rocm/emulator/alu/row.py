@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,21 @@ class AluRow:
     def accumulates(self) -> bool:
         """Whether the old result is the last source."""
         return find_opcode(self.name).row.accumulates
+
+
+Compute = TypeVar("Compute", bound=Callable[..., Any])
+
+
+def computes(
+    rows: list[AluRow], name: str, results: tuple[Type, ...], sources: tuple[Type, ...]
+) -> Callable[[Compute], Compute]:
+    """Add the row that a function computes to a table."""
+
+    def add(compute: Compute) -> Compute:
+        rows.append(AluRow(name, results, sources, compute))
+        return compute
+
+    return add
 
 
 @dataclass(frozen=True)

@@ -84,19 +84,6 @@ def _next_random(random: Lanes) -> Lanes:
     return np.asarray((random << np.uint32(1)) ^ feedback, dtype=np.uint32)
 
 
-def _randoms(seed: Bits, count: int) -> Lanes:
-    """Return one random number per value: [waves, count, lanes]."""
-    found = [seed[:, 0]]
-    while len(found) < count:
-        found.append(_next_random(found[-1]))
-    return np.stack(found, axis=1)
-
-
-def _values(block: Bits, source: str, count: int) -> Lanes:
-    element = ELEMENTS[source]
-    return element.decode(unpack_codes(block, element.bits)[:, :count])
-
-
 def _narrowing(
     form: MinifloatFormat, source: str, count: int, *, scaled: bool, random: bool
 ) -> Callable[..., Bits]:
@@ -106,14 +93,20 @@ def _narrowing(
         *sources, old = blocks
         factor = _factor(sources.pop()) if scaled else None
         seed = sources.pop() if random else None
-        several = [_values(block, source, count) for block in sources]
-        values = np.stack(several, axis=2).reshape(several[0].shape[0], -1, old.shape[-1])
+        element = ELEMENTS[source]
+        decoded = [
+            element.decode(unpack_codes(block, element.bits)[:, :count]) for block in sources
+        ]
+        values = np.stack(decoded, axis=2).reshape(decoded[0].shape[0], -1, old.shape[-1])
         if factor is not None:
             values = values / factor
         if seed is None:
             codes = form.round_nearest(values)
         else:
-            codes = form.round_stochastic(values, _randoms(seed, values.shape[1]))
+            randoms = [seed[:, 0]]  # one per value
+            while len(randoms) < values.shape[1]:
+                randoms.append(_next_random(randoms[-1]))
+            codes = form.round_stochastic(values, np.stack(randoms, axis=1))
         return _insert_codes(codes, form.bits, old, modifiers)
 
     return compute

@@ -8,41 +8,37 @@ the compiler's own expansions expect; f16 and f64 functions keep them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import AluRow, Lanes, Type
+from scheduler.isa.rocm.emulator.alu.row import AluRow, Lanes, Type, computes
 
 _NORMAL = np.float32(2.0**-126)
 # Sine and cosine take up to this many revolutions.
 _REVOLUTIONS = 256.0
 
 
-def _reciprocal(a: Lanes) -> Lanes:
-    return 1.0 / a
+def _of_revolutions(function: Callable[[Lanes], Lanes], beyond: float) -> Callable[[Lanes], Lanes]:
+    """Return sine or cosine of revolutions, with its value beyond the range."""
+
+    def compute(a: Lanes) -> Lanes:
+        result = function(2 * np.pi * (a - np.rint(a)))
+        return np.where(np.isfinite(a) & (np.abs(a) > _REVOLUTIONS), beyond, result)
+
+    return compute
 
 
-def _sine(a: Lanes) -> Lanes:
-    turned = np.sin(2 * np.pi * (a - np.rint(a)))
-    return np.where(np.isfinite(a) & (np.abs(a) > _REVOLUTIONS), 0.0, turned)
-
-
-def _cosine(a: Lanes) -> Lanes:
-    turned = np.cos(2 * np.pi * (a - np.rint(a)))
-    return np.where(np.isfinite(a) & (np.abs(a) > _REVOLUTIONS), 1.0, turned)
-
-
-_FUNCTIONS: tuple[tuple[str, Callable[[Lanes], Lanes]], ...] = (
-    ("rcp", _reciprocal),
-    ("rsq", lambda a: 1.0 / np.sqrt(a)),
-    ("sqrt", np.sqrt),
-    ("exp", np.exp2),
-    ("log", np.log2),
-    ("sin", _sine),
-    ("cos", _cosine),
+# Name, function, and whether f64 and the scalar unit have it.
+_FUNCTIONS: tuple[tuple[str, Callable[[Lanes], Lanes], bool, bool], ...] = (
+    ("rcp", lambda a: 1.0 / a, True, True),
+    ("rsq", lambda a: 1.0 / np.sqrt(a), True, True),
+    ("sqrt", np.sqrt, True, True),
+    ("exp", np.exp2, False, True),
+    ("log", np.log2, False, True),
+    ("sin", _of_revolutions(np.sin, 0.0), False, False),
+    ("cos", _of_revolutions(np.cos, 1.0), False, False),
 )
 
 
@@ -70,21 +66,19 @@ def f16_variant(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
     return compute
 
 
-def _rows() -> Iterator[AluRow]:
-    f16, f32, f64 = (Type.F16,), (Type.F32,), (Type.F64,)
-    for name, function in _FUNCTIONS:
-        of_single: Callable[..., Any] = f32_variant(function)
-        yield AluRow(f"v_{name}_f16", f16, f16, f16_variant(function))
-        yield AluRow(f"v_{name}_f32", f32, f32, of_single)
-        yield AluRow(f"v_{name}_legacy_f32", f32, f32, of_single)
-        if name in ("rcp", "rsq", "sqrt"):
-            yield AluRow(f"v_{name}_f64", f64, f64, function)
-            yield AluRow(f"v_s_{name}_f32", f32, f32, of_single)
-            yield AluRow(f"v_s_{name}_f16", f16, f16, f16_variant(function))
-        elif name in ("exp", "log"):
-            yield AluRow(f"v_s_{name}_f32", f32, f32, of_single)
-            yield AluRow(f"v_s_{name}_f16", f16, f16, f16_variant(function))
-    yield AluRow("v_rcp_iflag_f32", f32, f32, f32_variant(_reciprocal))
+ROWS: list[AluRow] = []
+for _name, _function, _has_f64, _is_scalar in _FUNCTIONS:
+    _f16, _f32 = f16_variant(_function), f32_variant(_function)
+    ROWS += [AluRow(f"v_{_name}_f16", (Type.F16,), (Type.F16,), _f16)]
+    _names = [f"v_{_name}_f32", f"v_{_name}_legacy_f32"]
+    if _has_f64:
+        ROWS += [AluRow(f"v_{_name}_f64", (Type.F64,), (Type.F64,), _function)]
+    if _is_scalar:
+        ROWS += [AluRow(f"v_s_{_name}_f16", (Type.F16,), (Type.F16,), _f16)]
+        _names.append(f"v_s_{_name}_f32")
+    if _name == "rcp":
+        _names.append("v_rcp_iflag_f32")
+    ROWS += [AluRow(name, (Type.F32,), (Type.F32,), _f32) for name in _names]
 
 
 # V_TRIG_PREOP_F64: a segment of the digits of 2/pi, for the reduction of large angles.
@@ -113,6 +107,7 @@ def _arc_tangent(inverse: int, one: int) -> int:
     return total
 
 
+@computes(ROWS, "v_trig_preop_f64", (Type.F64,), (Type.F64, Type.U32))
 def _trig_preop(values: Lanes, segments: Lanes) -> Lanes:
     values, segments = np.broadcast_arrays(values, segments)
     exponents = (np.ascontiguousarray(values).view(np.uint64) >> np.uint64(52)) & np.uint64(0x7FF)
@@ -123,9 +118,3 @@ def _trig_preop(values: Lanes, segments: Lanes) -> Lanes:
         scale = -_STRETCH - shift + (128 if exponent >= 1968 else 0)
         result[index] = np.ldexp(float(whole), scale)
     return result
-
-
-ROWS = (
-    *_rows(),
-    AluRow("v_trig_preop_f64", (Type.F64,), (Type.F64, Type.U32), _trig_preop),
-)
