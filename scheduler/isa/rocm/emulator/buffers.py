@@ -131,13 +131,13 @@ def make(
             return None
         row = row_of(found.pop(0), accumulation)
         buffer = parse_buffer(found, operands, accumulation, by_stride)
-        transfer = Transfer(4 * operation.words)
+        word_transfer = Transfer(4 * operation.words)
         returns = has_return(operands.words)
         step = atomic_step(
             *(GLOBAL, buffer.addresses, operation, [row], row if returns else None, index)
         )
-        outside = _zeros(row, transfer) if returns else None
-        return _bounds_checked(buffer, step, outside, transfer.size)
+        outside = _zeros(row, word_transfer) if returns else None
+        return _bounds_checked(buffer, step, outside, word_transfer.size)
     if verb not in ("load", "store"):
         return None
     to_lds = "lds" in operands.words or kind.startswith("lds_")
