@@ -151,10 +151,10 @@ def expire(lease: RemoteLease) -> str:
     return "the lease expired and the task was reassigned"
 
 
-def end(lease: RemoteLease, how: LeaseEnd) -> None:
+def end(lease: RemoteLease, outcome: LeaseEnd) -> None:
     """Close a lease's row, once."""
     RemoteLease.objects.filter(pk=lease.pk, ended_at=None).update(
-        ended_at=Now(), end=how, offered={}, asked=[]
+        ended_at=Now(), end=outcome, offered={}, asked=[]
     )
 
 

@@ -83,11 +83,11 @@ class RemeasuredPoint(models.Model):
     def __str__(self) -> str:
         return f"point {self.original_id} again"
 
-    def side(self, of: Remeasurement) -> str:
+    def side(self, remeasurement: Remeasurement) -> str:
         """Return the side of the change: before, after, or between (not known yet)."""
-        if self.original.series_id != of.series_id:
+        if self.original.series_id != remeasurement.series_id:
             return "between"
-        return "after" if self.original.at >= of.boundary else "before"
+        return "after" if self.original.at >= remeasurement.boundary else "before"
 
 
 class MeasurementRequest(models.Model):
