@@ -33,7 +33,7 @@ from scheduler.targets.emulation import EMULATIONS
 
 _ALIGNMENT = 256
 # hipError_t values of the emulation's header.
-_STATUS = {
+_STATUS_NAMES = {
     1: "hipErrorInvalidValue",
     2: "hipErrorOutOfMemory",
     9: "hipErrorInvalidConfiguration",
@@ -102,21 +102,21 @@ class CpuDevice:
 
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
         """Open a library that was built for this device's target, and find its function."""
-        opened = Library(library)
+        opened_library = Library(library)
         try:
-            opened.function("kiln_cpu_set_threads")(ctypes.c_int(self._threads))
+            opened_library.function("kiln_cpu_set_threads")(ctypes.c_int(self._threads))
             if self._arenas is None:
-                size = opened.function("kiln_cpu_arenas_bytes_1")
+                size = opened_library.function("kiln_cpu_arenas_bytes_1")
                 size.restype = ctypes.c_size_t
                 self._arenas = ctypes.create_string_buffer(size() + _ALIGNMENT)
             arenas = round_up(ctypes.addressof(self._arenas), _ALIGNMENT)
-            opened.function("kiln_cpu_share_arenas_1")(ctypes.c_void_p(arenas))
-            function = opened.function(symbol)
-            raise_for = _status_checker(opened)
+            opened_library.function("kiln_cpu_share_arenas_1")(ctypes.c_void_p(arenas))
+            function = opened_library.function(symbol)
+            raise_for = _status_checker(opened_library)
         except DeviceError:
-            opened.close()
+            opened_library.close()
             raise
-        self._libraries.append(opened)
+        self._libraries.append(opened_library)
         return ExportedKernel(function, arg_types, 0, raise_for)
 
     def synchronize(self) -> None:
@@ -182,7 +182,9 @@ def _status_checker(library: Library) -> Callable[[int], None]:
     def raise_for(code: int) -> None:
         report = (message() or b"").decode(errors="replace")
         if code != 0 or report:
-            status = _STATUS.get(code, "hipErrorLaunchFailure" if report else "hipErrorUnknown")
+            status = _STATUS_NAMES.get(
+                code, "hipErrorLaunchFailure" if report else "hipErrorUnknown"
+            )
             raise DeviceError(status, report or f"the kernel's function returned {code}")
 
     return raise_for
@@ -198,8 +200,8 @@ class CpuDevices:
     def open(self, device_id: str, threads: int | None) -> Device | None:
         if is_emulated(device_id):
             return open_isa_device(device_id)
-        found = (target for target in EMULATIONS if target.name == device_id)
-        return next((CpuDevice(target, threads) for target in found), None)
+        matching = (target for target in EMULATIONS if target.name == device_id)
+        return next((CpuDevice(target, threads) for target in matching), None)
 
 
 DEVICES: DeviceProvider = CpuDevices()

@@ -22,10 +22,10 @@ from scheduler.targets.generations import NVIDIA_TARGETS, target_for
 from scheduler.targets.nvidia import processor_name
 
 KIND = "cuda"
-_DRIVER = "libcuda.so.1"
+_DRIVER_LIBRARY = "libcuda.so.1"
 # Functions whose names differ from HIP's by more than the prefix.
-_NAMES = {"Malloc": "MemAlloc", "Free": "MemFree", "MemsetAsync": "MemsetD8Async"}
-_NOT_OPENED = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"
+_CUDA_NAMES = {"Malloc": "MemAlloc", "Free": "MemFree", "MemsetAsync": "MemsetD8Async"}
+_OPEN_FAILED = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"
 # Remedies for statuses whose text does not name one.
 _REMEDIES = {
     "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
@@ -36,7 +36,7 @@ _REMEDIES = {
         "the driver and its library have different versions: restart, or reinstall the driver"
     ),
 }
-_EXTRA = "the Python package cuda-bindings is not installed: pip install 'kiln[nvidia]'"
+_MISSING_PACKAGE = "the Python package cuda-bindings is not installed: pip install 'kiln[nvidia]'"
 
 
 class CudaDevice(GpuDevice):
@@ -56,11 +56,11 @@ class CudaDevice(GpuDevice):
         stream = _call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
         super().__init__(info, stream, _raise_for)
         # Kernels' libraries find the driver's functions among the process's symbols.
-        self._symbols = ctypes.CDLL(_DRIVER, ctypes.RTLD_GLOBAL)
+        self._symbols = ctypes.CDLL(_DRIVER_LIBRARY, ctypes.RTLD_GLOBAL)
         self._monitor = Monitor(info.attributes["pci"])
 
     def call(self, name: str, *args: Any) -> Any:
-        return _call(getattr(_driver(), f"cu{_NAMES.get(name, name)}"), *args)
+        return _call(getattr(_driver(), f"cu{_CUDA_NAMES.get(name, name)}"), *args)
 
     def make_current(self) -> None:
         _call(_driver().cuCtxSetCurrent, self._context)
@@ -95,13 +95,13 @@ class CudaDevices:
             count = _call(driver.cuDeviceGetCount)
         except DeviceError as error:
             return (AbsentDevice(KIND, error.message),)
-        found: list[DeviceInfo | AbsentDevice] = []
+        devices: list[DeviceInfo | AbsentDevice] = []
         for index in range(count):
             try:
-                found.append(device_info(index))
+                devices.append(device_info(index))
             except DeviceError as error:  # does not affect the others
-                found.append(AbsentDevice(KIND, error.message))
-        return tuple(found)
+                devices.append(AbsentDevice(KIND, error.message))
+        return tuple(devices)
 
     def open(self, device_id: str, threads: int | None) -> CudaDevice:  # noqa: ARG002 - of the host
         """Open ``cuda:0`` and so on."""
@@ -125,11 +125,13 @@ def device_info(index: int) -> DeviceInfo:
     name = _text(_call(driver.cuDeviceGetName, 256, device))
     target = target_for(capability)
     if target is None:
-        known = ", ".join(one.name for one in NVIDIA_TARGETS)
-        message = f"{KIND}:{index} ({name}) is {processor_name(capability)}, not one of {known}"
+        target_names = ", ".join(target_row.name for target_row in NVIDIA_TARGETS)
+        message = (
+            f"{KIND}:{index} ({name}) is {processor_name(capability)}, not one of {target_names}"
+        )
         raise DeviceError("CUDA_ERROR_NO_BINARY_FOR_GPU", message)
-    number = _call(driver.cuDriverGetVersion)  # major * 1000 + minor * 10
-    version = f"{number // 1000}.{number % 1000 // 10}"
+    version_number = _call(driver.cuDriverGetVersion)  # major * 1000 + minor * 10
+    version = f"{version_number // 1000}.{version_number % 1000 // 10}"
     pci = (
         f"{attribute('PCI_DOMAIN_ID'):04x}:{attribute('PCI_BUS_ID'):02x}"
         f":{attribute('PCI_DEVICE_ID'):02x}.0"
@@ -169,7 +171,7 @@ def _driver() -> Any:
     try:
         from cuda.bindings import driver  # noqa: PLC0415 - an extra
     except ImportError:
-        raise DeviceError("CUDA_ERROR_NOT_FOUND", _EXTRA) from None
+        raise DeviceError("CUDA_ERROR_NOT_FOUND", _MISSING_PACKAGE) from None
     return driver
 
 
@@ -190,15 +192,15 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
 def open_library(library: Path) -> Library:
     """Open a kernel's library, and CuteDSL's runtime if the library needs it."""
     try:
-        return Library(library, _NOT_OPENED)
+        return Library(library, _OPEN_FAILED)
     except DeviceError as error:
         if RUNTIME not in str(error):
             raise
     runtime = runtime_library()
     if runtime is None:
-        raise DeviceError(_NOT_OPENED, f"a CuteDSL kernel needs {RUNTIME}: {EXTRA}")
-    Library(runtime, _NOT_OPENED)  # stays loaded: libraries find it by name
-    return Library(library, _NOT_OPENED)
+        raise DeviceError(_OPEN_FAILED, f"a CuteDSL kernel needs {RUNTIME}: {EXTRA}")
+    Library(runtime, _OPEN_FAILED)  # stays loaded: libraries find it by name
+    return Library(library, _OPEN_FAILED)
 
 
 def _raise_for(code: int) -> None:

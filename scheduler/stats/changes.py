@@ -26,7 +26,9 @@ from scheduler.stats.settings import Settings
 
 _NO_FLOOR = NoiseFloor()
 _DEFAULTS = Settings()
-_OF_DIFFERENCES = 1.4826 / 2**0.5  # standard deviation from the median difference of normal values
+_NOISE_PER_DIFFERENCE = (
+    1.4826 / 2**0.5
+)  # standard deviation from the median difference of normal values
 
 
 class Status(StrEnum):
@@ -86,37 +88,41 @@ def append_value(
     """
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{value} is not a measurement: must be above 0")
-    most_values = settings.before + settings.after
-    logs = np.asarray((*level.logs, float(np.log(value)))[-most_values:])
+    max_values = settings.before + settings.after
+    logs = np.asarray((*level.logs, float(np.log(value)))[-max_values:])
     level = Level(
         tuple(logs.tolist()),
-        (*level.revisions, revision)[-most_values:],
+        (*level.revisions, revision)[-max_values:],
         level.appended + 1,
-        _last(level.earlier, most_values - logs.size),
+        _last(level.earlier, max_values - logs.size),
     )
-    short = len(level.logs) <= settings.least_before
-    unchanged = Detection(Status.INSUFFICIENT if short else Status.STEADY)
-    enough = settings.least_after_change if level.earlier else settings.least_before
-    if len(level.logs) <= enough:
-        return level, unchanged
+    is_short = len(level.logs) <= settings.least_before
+    no_change = Detection(Status.INSUFFICIENT if is_short else Status.STEADY)
+    min_level_values = settings.least_after_change if level.earlier else settings.least_before
+    if len(level.logs) <= min_level_values:
+        return level, no_change
     noise = max(settings.least_noise, floor.noise)
     is_young = len(level.logs) < settings.least_before + settings.after
     if is_young and len(level.earlier) >= settings.least_before:
         # A level that lasted for one revision hardly shows its own noise: the differences of
         # neighbours show that of the levels before.
         differences = np.abs(np.diff(np.asarray(level.earlier)))
-        noise = max(noise, float(np.median(differences)) * _OF_DIFFERENCES)
-    least = DetectionFloor(noise=noise, effect=max(settings.least_effect, floor.shift))
+        noise = max(noise, float(np.median(differences)) * _NOISE_PER_DIFFERENCE)
+    floors = DetectionFloor(noise=noise, effect=max(settings.least_effect, floor.shift))
     # A level may begin at the first value of a revision.
     names = level.revisions
-    first = max(enough, len(names) - settings.after)
-    starts = [at for at in range(first, len(names)) if not names[at] or names[at] != names[at - 1]]
-    clearest = _clearest_split(logs, starts, least, settings)
-    if clearest is None:
-        return level, unchanged
-    split, errors = clearest
+    first = max(min_level_values, len(names) - settings.after)
+    starts = [
+        index
+        for index in range(first, len(names))
+        if not names[index] or names[index] != names[index - 1]
+    ]
+    clearest_split = _clearest_split(logs, starts, floors, settings)
+    if clearest_split is None:
+        return level, no_change
+    split, errors = clearest_split
     if not is_lasting(np.asarray(level.earlier), logs[:split], logs[split:], settings):
-        return level, unchanged
+        return level, no_change
     before = logs[max(0, split - settings.before) : split]
     change = Change(
         index=level.appended - (logs.size - split),
@@ -126,13 +132,13 @@ def append_value(
         n_after=logs.size - split,
         errors=errors,
     )
-    rest = replace(
+    new_level = replace(
         level,
         logs=level.logs[split:],
         revisions=level.revisions[split:],
         earlier=(*level.earlier, *level.logs[:split]),
     )
-    return rest, Detection(Status.CHANGED, change)
+    return new_level, Detection(Status.CHANGED, change)
 
 
 def resume_level(
@@ -145,12 +151,12 @@ def resume_level(
     """Rebuild the state of a series after ``values``: those since its last change (or since its
     first value, without a change), oldest first. ``appended`` is the total number of values if
     there were more; ``earlier`` are the values before, as many as there are."""
-    most_values = settings.before + settings.after
+    max_values = settings.before + settings.after
     return Level(
-        logs=_logs(values[-most_values:]),
-        revisions=tuple((revisions or ("",) * len(values))[-most_values:]),
+        logs=_logs(values[-max_values:]),
+        revisions=tuple((revisions or ("",) * len(values))[-max_values:]),
         appended=len(values) if appended is None else appended,
-        earlier=_logs(_last(earlier, most_values - len(values))),
+        earlier=_logs(_last(earlier, max_values - len(values))),
     )
 
 
@@ -179,41 +185,43 @@ def find_changes(
 
 
 def _clearest_split(
-    logs: Array, boundaries: list[int], least: DetectionFloor, settings: Settings
+    logs: Array, boundaries: list[int], floors: DetectionFloor, settings: Settings
 ) -> tuple[int, float] | None:
     """Return the split that is clearest beyond its threshold, and its standard errors."""
     best = (0.0, 0.0, 0)
     # For each of the sizes, the last boundary that leaves as many values.
     counts = (bisect_right(boundaries, logs.size - size) for size in settings.sizes)
-    tried = list(dict.fromkeys(boundaries[count - 1] for count in counts if count))
-    for split in candidate_splits(logs, tried, settings.before, least.effect):
+    tested_splits = list(dict.fromkeys(boundaries[count - 1] for count in counts if count))
+    for split in candidate_splits(logs, tested_splits, settings.before, floors.effect):
         before = logs[max(0, split - settings.before) : split]
-        best = max(best, (*measure_shift(before, logs[split:], least, settings), split))
-    passed, errors, split = best
-    if passed < 1:
+        best = max(best, (*measure_shift(before, logs[split:], floors, settings), split))
+    strength, errors, split = best
+    if strength < 1:
         return None
-    located = _locate_split(logs, boundaries, split, least, settings)
+    location = _locate_split(logs, boundaries, split, floors, settings)
     # The last few values moved it there; they may be spikes or start another level: wait.
-    if logs.size - located < settings.sizes[0]:
+    if logs.size - location < settings.sizes[0]:
         return None
-    if located != split:
-        if not candidate_splits(logs, [located], settings.before, least.effect):
+    if location != split:
+        if not candidate_splits(logs, [location], settings.before, floors.effect):
             return None
-        before = logs[max(0, located - settings.before) : located]
-        passed, errors = measure_shift(before, logs[located:], least, settings)
-    return (located, errors) if passed >= settings.at_place else None
+        before = logs[max(0, location - settings.before) : location]
+        strength, errors = measure_shift(before, logs[location:], floors, settings)
+    return (location, errors) if strength >= settings.at_place else None
 
 
 def _locate_split(
-    logs: Array, boundaries: list[int], split: int, least: DetectionFloor, settings: Settings
+    logs: Array, boundaries: list[int], split: int, floors: DetectionFloor, settings: Settings
 ) -> int:
     """Return the boundary at which two levels fit the values best: least squares, spikes
     clipped."""
     start = max(0, split - settings.before)
-    level = fit_reference(logs[start:split], least.noise, settings)
-    far = 2 * settings.cut  # must tell a small step from a large one
-    cut = clip((logs[start:] - level.centre) / level.noise, far)
-    cut -= cut.mean()
-    before = np.asarray(boundaries) - start
-    explained = np.cumsum(cut)[before - 1] ** 2 / (before * (cut.size - before))
+    level = fit_reference(logs[start:split], floors.noise, settings)
+    clip_limit = 2 * settings.cut  # must tell a small step from a large one
+    clipped = clip((logs[start:] - level.centre) / level.noise, clip_limit)
+    clipped -= clipped.mean()
+    left_counts = np.asarray(boundaries) - start
+    explained = np.cumsum(clipped)[left_counts - 1] ** 2 / (
+        left_counts * (clipped.size - left_counts)
+    )
     return boundaries[int(np.argmax(explained))]

@@ -16,16 +16,20 @@ from scheduler.stats.settings import Settings
 def is_lasting(earlier: Array, before: Array, after: Array, settings: Settings) -> bool:
     """Whether the level of ``after`` still holds, and for longer than the series stayed on it in
     ``earlier``, the values of other levels, oldest first, before those of ``before``."""
-    old, new = median(before), median(after)
-    ends = after[-settings.sizes[0] :]
-    if abs(median(ends) - old) < abs(new - old) / 2 or (median(ends) > old) != (new > old):
+    old_median, new_median = median(before), median(after)
+    latest = after[-settings.sizes[0] :]
+    if abs(median(latest) - old_median) < abs(new_median - old_median) / 2 or (
+        median(latest) > old_median
+    ) != (new_median > old_median):
         return False
     # The lengths of the visits to the new level that began and ended before.
-    there = np.abs(np.concatenate((earlier, before)) - new) < abs(new - old) / 2
-    edges = np.flatnonzero(there[1:] != there[:-1])
-    if edges.size and there[0]:
+    on_new_level = (
+        np.abs(np.concatenate((earlier, before)) - new_median) < abs(new_median - old_median) / 2
+    )
+    edges = np.flatnonzero(on_new_level[1:] != on_new_level[:-1])
+    if edges.size and on_new_level[0]:
         edges = edges[1:]  # the series began on that level: it is where it came from
     lengths = edges[1::2] - edges[: edges.size // 2 * 2 : 2]
     visits = lengths[lengths >= settings.min_dwell]
-    enough = next((most for count, most in reversed(settings.waits) if visits.size >= count), 0)
-    return after.size > min(int(visits.max(initial=0)), enough)
+    max_wait = next((wait for count, wait in reversed(settings.waits) if visits.size >= count), 0)
+    return after.size > min(int(visits.max(initial=0)), max_wait)

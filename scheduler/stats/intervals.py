@@ -71,8 +71,8 @@ def median_interval(
             float(np.median(values)), float(values.min()), float(values.max()), values.size
         )
     rng = np.random.default_rng(seed)
-    drawn = rng.choice(values, size=(resamples, values.size), replace=True)
-    medians = np.median(drawn, axis=1)
+    resampled = rng.choice(values, size=(resamples, values.size), replace=True)
+    medians = np.median(resampled, axis=1)
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(medians, [tail, 1.0 - tail])
     return Interval(float(np.median(values)), float(low), float(high), values.size)
@@ -90,8 +90,8 @@ def rank_interval(samples: Sequence[float], confidence: float = 0.95) -> Interva
     if len(samples) == 0:
         raise ValueError("no samples")
     values = np.sort(np.asarray(samples, dtype=np.float64))
-    left_out = _trim_count(values.size, confidence)
-    low, high = values[left_out], values[-1 - left_out]
+    trimmed = _trim_count(values.size, confidence)
+    low, high = values[trimmed], values[-1 - trimmed]
     return Interval(float(np.median(values)), float(low), float(high), values.size)
 
 

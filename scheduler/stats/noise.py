@@ -14,8 +14,8 @@ import numpy as np
 
 from scheduler.stats.reference import NORMAL, Array
 
-LEAST_VALUES = 8
-"""The fewest distances for a floor; of fewer it would be chance."""
+MIN_VALUES = 8
+"""The fewest distances for a floor; with fewer it would be chance."""
 
 _Z_90 = 1.645
 """Nine of ten values of normal noise lie within this distance of the centre, in standard
@@ -49,21 +49,21 @@ def noise_floor(stretches: Sequence[Sequence[float]]) -> NoiseFloor:
     """
     values_by_stretch = [np.asarray(values, np.float64) for values in stretches if len(values) > 0]
     for values in values_by_stretch:
-        bad = ~(np.isfinite(values) & (values > 0))
-        if bad.any():
-            raise ValueError(f"{values[bad][0]} is not a measurement: must be above 0")
+        invalid = ~(np.isfinite(values) & (values > 0))
+        if invalid.any():
+            raise ValueError(f"{values[invalid][0]} is not a measurement: must be above 0")
     logs = [np.log(values) for values in values_by_stretch]
     n = sum(values.size for values in logs)
     medians = np.array([np.median(values) for values in logs])
-    within = np.concatenate([np.empty(0), *map(_distances, logs)])
-    if within.size < LEAST_VALUES:  # one value per run: all variation is noise
-        return NoiseFloor(_deviation(_distances(medians)), 0.0, n)
-    noise = _deviation(within)
-    if medians.size < LEAST_VALUES:
+    distances = np.concatenate([np.empty(0), *map(_distances, logs)])
+    if distances.size < MIN_VALUES:  # one value per run: all variation is noise
+        return NoiseFloor(_deviation_of(_distances(medians)), 0.0, n)
+    noise = _deviation_of(distances)
+    if medians.size < MIN_VALUES:
         return NoiseFloor(noise, 0.0, n)
-    moved = float(np.quantile(np.abs(np.diff(medians)), 0.9))
-    by_chance = _SHIFT_Z * noise / float(np.sqrt(np.median([values.size for values in logs])))
-    return NoiseFloor(noise, float(np.sqrt(max(moved**2 - by_chance**2, 0.0))), n)
+    median_move = float(np.quantile(np.abs(np.diff(medians)), 0.9))
+    chance_move = _SHIFT_Z * noise / float(np.sqrt(np.median([values.size for values in logs])))
+    return NoiseFloor(noise, float(np.sqrt(max(median_move**2 - chance_move**2, 0.0))), n)
 
 
 def _distances(values: Array) -> Array:
@@ -71,13 +71,13 @@ def _distances(values: Array) -> Array:
     median."""
     if values.size < 2:
         return np.empty(0)
-    few = float(np.sqrt(values.size / (values.size - 1)))
-    distances: Array = np.abs(values - np.median(values)) * few
+    small_sample_factor = float(np.sqrt(values.size / (values.size - 1)))
+    distances: Array = np.abs(values - np.median(values)) * small_sample_factor
     return distances
 
 
-def _deviation(distances: Array) -> float:
-    if distances.size < LEAST_VALUES:
+def _deviation_of(distances: Array) -> float:
+    if distances.size < MIN_VALUES:
         return 0.0
-    by_half = NORMAL * float(np.median(distances))
-    return max(by_half, float(np.quantile(distances, 0.9)) / _Z_90)
+    from_median = NORMAL * float(np.median(distances))
+    return max(from_median, float(np.quantile(distances, 0.9)) / _Z_90)

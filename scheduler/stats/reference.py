@@ -23,20 +23,20 @@ NORMAL = 1.4826
 
 @dataclass(frozen=True)
 class Reference:
-    """``cut`` are the values' distances from ``centre`` in units of ``noise``, clipped."""
+    """``clipped`` are the values' distances from ``centre`` in units of ``noise``, clipped."""
 
     centre: float
     noise: float
     distances: Array
-    cut: Array
+    clipped: Array
     mean: float
     spread: float
     """Standard deviation of the clipped values; never below the usual value of normal noise."""
-    likeness: float
+    variance_inflation: float
     """The factor by which autocorrelation inflates the variance of a mean: 1 without any."""
     slope: float = 0.0
     """Units of noise per value."""
-    shown: bool = True
+    noise_is_observed: bool = True
     """Whether the values themselves vary by that noise; if not, smaller differences are known to be
     chance."""
 
@@ -48,36 +48,42 @@ def fit_reference(before: Array, least_noise: float, settings: Settings) -> Refe
     gaps = ordered[1:] - ordered[:-1]
     gaps = gaps[gaps > 1e-9]
     quantum = float(gaps.min()) if gaps.size else 0.0  # the step of quantized values
-    own_noise = max(NORMAL * median(np.abs(distances)), quantum / 2)
-    noise = max(own_noise, least_noise)
+    observed_noise = max(NORMAL * median(np.abs(distances)), quantum / 2)
+    noise = max(observed_noise, least_noise)
     units = distances / noise
     return _make_reference(
-        centre, noise, units, clip(units, settings.cut), shown=own_noise >= least_noise
+        centre,
+        noise,
+        units,
+        clip(units, settings.cut),
+        noise_is_observed=observed_noise >= least_noise,
     )
 
 
 def detrend(level: Reference, settings: Settings) -> Reference | None:
     """Return the level without its drift, centred at the next value; ``None`` if no drift is
     clear."""
-    n = level.cut.size
+    n = level.clipped.size
     if n < settings.least_drift:
         return None
     offsets = np.arange(n) - (n - 1) / 2
     squares = float(offsets @ offsets)
-    slope = float(offsets @ level.cut) / squares
-    rest = level.cut - level.mean - slope * offsets
-    straight = _make_reference(0.0, 1.0, rest, rest)
-    error = float(np.sqrt(rest @ rest / (n - 2) * straight.likeness / squares))
-    if abs(slope) <= settings.slope_errors * error:
+    slope = float(offsets @ level.clipped) / squares
+    residuals = level.clipped - level.mean - slope * offsets
+    detrended = _make_reference(0.0, 1.0, residuals, residuals)
+    slope_error = float(
+        np.sqrt(residuals @ residuals / (n - 2) * detrended.variance_inflation / squares)
+    )
+    if abs(slope) <= settings.slope_errors * slope_error:
         return None
     return Reference(
         centre=level.centre + level.noise * (level.mean + slope * (n + 1) / 2),
         noise=level.noise,
         distances=level.distances - level.mean - slope * offsets,
-        cut=rest,
+        clipped=residuals,
         mean=0.0,
-        spread=straight.spread,
-        likeness=straight.likeness,
+        spread=detrended.spread,
+        variance_inflation=detrended.variance_inflation,
         slope=slope,
     )
 
@@ -87,9 +93,9 @@ def median(values: Array) -> float:
     return _middle(np.sort(values))
 
 
-def clip(values: Array, most: float) -> Array:
+def clip(values: Array, limit: float) -> Array:
     """As NumPy's clip, which takes twice as long for so few values."""
-    clipped: Array = np.minimum(np.maximum(values, -most), most)
+    clipped: Array = np.minimum(np.maximum(values, -limit), limit)
     return clipped
 
 
@@ -101,20 +107,20 @@ def _middle(ordered: Array) -> float:
 
 
 def _make_reference(
-    centre: float, noise: float, distances: Array, cut: Array, *, shown: bool = True
+    centre: float, noise: float, distances: Array, clipped: Array, *, noise_is_observed: bool = True
 ) -> Reference:
-    mean = float(cut.sum()) / cut.size
-    centred = cut - mean
+    mean = float(clipped.sum()) / clipped.size
+    centred = clipped - mean
     squares = float(centred @ centred)
     return Reference(
         centre=centre,
         noise=noise,
         distances=distances,
-        cut=cut,
+        clipped=clipped,
         mean=mean,
-        spread=max(sqrt(squares / (cut.size - 1)), 0.8),
-        likeness=variance_inflation(centred, squares),
-        shown=shown,
+        spread=max(sqrt(squares / (clipped.size - 1)), 0.8),
+        variance_inflation=variance_inflation(centred, squares),
+        noise_is_observed=noise_is_observed,
     )
 
 

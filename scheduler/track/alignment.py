@@ -26,7 +26,7 @@ of the noise."""
 _MAX_COST = 8.0
 """Distances from a level are clipped here, in units of the noise: a spike says little."""
 
-_LEAST_NOISE = 0.002
+_MIN_NOISE = 0.002
 """The least noise assumed of points, as a fraction of a value."""
 
 _MIN_OVERLAP = 0.5
@@ -74,10 +74,10 @@ class Window:
     @cached_property
     def noise(self) -> float:
         """The robust standard deviation of a point's logarithm about its side's level."""
-        off = np.concatenate([_log_deviations(self.before), _log_deviations(self.after)])
-        spread = 1.4826 * float(np.median(np.abs(off))) if off.size > 2 else 0.0
+        deviations = np.concatenate([_side_deviations(self.before), _side_deviations(self.after)])
+        spread = 1.4826 * float(np.median(np.abs(deviations))) if deviations.size > 2 else 0.0
         widths = [(point.high - point.low) / point.value / 4 for point in self.points]
-        return max(spread, float(np.median(widths)), _LEAST_NOISE)
+        return max(spread, float(np.median(widths)), _MIN_NOISE)
 
     @cached_property
     def candidate_boundaries(self) -> frozenset[int]:
@@ -88,9 +88,11 @@ class Window:
         levels = np.log([self.before.level, self.after.level])
         cost = np.minimum(np.abs(logs[:, None] - levels) / self.noise, _MAX_COST)
         sums = np.concatenate([np.zeros((1, 2)), np.cumsum(cost, axis=0)])
-        of_split = sums[:, 0] + (sums[-1, 1] - sums[:, 1])
-        inner = of_split[1:-1]
-        return frozenset((1 + np.flatnonzero(inner <= inner.min() + _TOLERANCE)).tolist())
+        split_costs = sums[:, 0] + (sums[-1, 1] - sums[:, 1])
+        inner_costs = split_costs[1:-1]
+        return frozenset(
+            (1 + np.flatnonzero(inner_costs <= inner_costs.min() + _TOLERANCE)).tolist()
+        )
 
     def finding(self, label: Callable[[Point], str], at_boundary: bool = False) -> Finding:
         """Return how an attribute's values, as texts ("": unknown), compare on both sides. With
@@ -102,16 +104,24 @@ class Window:
             return Finding(Relation.UNKNOWN, *nearest)
         known_indices = [index for index, text in enumerate(labels) if text]
         steps = [
-            (one, other) for one, other in pairwise(known_indices) if labels[one] != labels[other]
+            (earlier, later)
+            for earlier, later in pairwise(known_indices)
+            if labels[earlier] != labels[later]
         ]
         boundaries = self.candidate_boundaries | ({self.boundary} if at_boundary else set())
         steps_here = [
-            (one, other) for one, other in steps if boundaries & {*range(one + 1, other + 1)}
+            (earlier, later)
+            for earlier, later in steps
+            if boundaries & {*range(earlier + 1, later + 1)}
         ]
-        left, right = Counter(labels[: self.boundary]), Counter(labels[self.boundary :])
-        del left[""], right[""]
+        before_counts, after_counts = (
+            Counter(labels[: self.boundary]),
+            Counter(labels[self.boundary :]),
+        )
+        del before_counts[""], after_counts[""]
         overlap = sum(
-            min(count / left.total(), right[text] / right.total()) for text, count in left.items()
+            min(count / before_counts.total(), after_counts[text] / after_counts.total())
+            for text, count in before_counts.items()
         )
         if steps_here and overlap < _MIN_OVERLAP:
             return self._nearest_finding(Relation.DIFFERS, steps_here)
@@ -122,12 +132,14 @@ class Window:
 
     def _nearest_finding(self, relation: Relation, steps: Sequence[tuple[int, int]]) -> Finding:
         """Return the finding for the step that is nearest to the change."""
-        one, other = min(steps, key=lambda step: abs(sum(step) + 1 - 2 * self.boundary))
-        offset = other - self.boundary if other < self.boundary else max(0, one + 1 - self.boundary)
-        return Finding(relation, self.points[one], self.points[other], offset)
+        earlier, later = min(steps, key=lambda step: abs(sum(step) + 1 - 2 * self.boundary))
+        offset = (
+            later - self.boundary if later < self.boundary else max(0, earlier + 1 - self.boundary)
+        )
+        return Finding(relation, self.points[earlier], self.points[later], offset)
 
 
-def _log_deviations(side: Side) -> npt.NDArray[np.float64]:
+def _side_deviations(side: Side) -> npt.NDArray[np.float64]:
     logs = np.log([point.value for point in side.points])
-    off: npt.NDArray[np.float64] = logs - np.median(logs)
-    return off
+    deviations: npt.NDArray[np.float64] = logs - np.median(logs)
+    return deviations

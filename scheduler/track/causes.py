@@ -54,9 +54,9 @@ def explain(before: Side, after: Side) -> Explanation:
     """Explain why the series moved from one side to the other."""
     evidence = Evidence(before, after)
     rule = next(rule for rule in RULES if rule.applies(evidence))
-    cause, candidates = rule.cause, _value(rule.candidates, evidence) or (rule.cause,)
+    cause, candidates = rule.cause, _resolve(rule.candidates, evidence) or (rule.cause,)
     differences = evidence.code_differences if cause is not Cause.NOISE else ()
-    reasons = [_value(rule.reason, evidence)]
+    reasons = [_resolve(rule.reason, evidence)]
     reasons += [difference.sentence for difference in (*differences, *evidence.environment)]
     if evidence.has_clock_change:
         possible, measured = evidence.clock_ratio, evidence.ratio
@@ -75,14 +75,14 @@ def explain(before: Side, after: Side) -> Explanation:
         rule=rule.name,
         reasons=tuple(reasons),
         candidates=candidates,
-        next_step=_value(rule.next_step, evidence),
+        next_step=_resolve(rule.next_step, evidence),
         feeds_noise_floor=evidence.same_code is True and evidence.same_environment is True,
         ratio=evidence.ratio,
         differences=evidence.differences,
     )
 
 
-def _value(part: _T | Callable[[Evidence], _T], evidence: Evidence) -> _T:
+def _resolve(part: _T | Callable[[Evidence], _T], evidence: Evidence) -> _T:
     return part(evidence) if callable(part) else part
 
 
@@ -97,15 +97,16 @@ def _code_or_parts(evidence: Evidence) -> tuple[Cause, ...]:
 
 
 def _measure_again(evidence: Evidence) -> str:
-    one = shorten_digest(evidence.before.nearest.revision) or "the earlier code"
-    other = shorten_digest(evidence.after.nearest.revision) or "the later code"
+    earlier = shorten_digest(evidence.before.nearest.revision) or "the earlier code"
+    later = shorten_digest(evidence.after.nearest.revision) or "the later code"
     if evidence.environment and evidence.only_telemetry:
         return (
-            f"measure {one} and {other} again with locked clocks: code that draws more power may "
-            "cause the throttling"
+            f"measure {earlier} and {later} again with locked clocks: code that draws more power"
+            " may cause the throttling"
         )
     return (
-        f"measure {one} again in the later environment: the remaining difference is due to the code"
+        f"measure {earlier} again in the later environment: the remaining difference is due to the"
+        " code"
     )
 
 

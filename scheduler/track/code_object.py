@@ -17,8 +17,8 @@ def code_object(
 ) -> CodeObject:
     """Make a code object from a build's hash, resources and listing ("" without one). It includes
     the hash of the instructions, and the mix of the longest inner loop of all device functions."""
-    read = reader_of(target).parse(listing)
-    functions = [function for function in read.functions if function.instructions]
+    parsed_listing = reader_of(target).parse(listing)
+    functions = [function for function in parsed_listing.functions if function.instructions]
     loops = [
         function.loop_instructions(loop)
         for function in functions
@@ -27,7 +27,7 @@ def code_object(
     longest = max(loops, key=len, default=())
     return CodeObject(
         digest=digest,
-        instructions_digest=instructions_digest(read) if functions else "",
+        instructions_digest=instructions_digest(parsed_listing) if functions else "",
         resources=resources,
         inner_loop={kind.value: count for kind, count in count_kinds(longest).items()},
     )

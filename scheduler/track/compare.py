@@ -65,7 +65,7 @@ class CompareSettings:
     floor: float = 0.002
 
 
-LEAST_PAIRS = 10
+MIN_PAIRS = 10
 """The fewest pairs of the same code from which the noise floor is estimated."""
 
 
@@ -157,29 +157,53 @@ def compare(
 ) -> Comparison:
     """Compare two sides; series are matched by name. Raises ``ValueError`` for a duplicate name on
     a side, and for samples that are not above 0."""
-    old, new = _by_name(before), _by_name(after)
-    rows = [SeriesRow(name, new[name].group, Status.NEW) for name in new.keys() - old.keys()]
-    rows += [SeriesRow(name, old[name].group, Status.GONE) for name in old.keys() - new.keys()]
+    old_by_name, new_by_name = _by_name(before), _by_name(after)
+    rows = [
+        SeriesRow(name, new_by_name[name].group, Status.NEW)
+        for name in new_by_name.keys() - old_by_name.keys()
+    ]
+    rows += [
+        SeriesRow(name, old_by_name[name].group, Status.GONE)
+        for name in old_by_name.keys() - new_by_name.keys()
+    ]
     pairs = []
-    for name in sorted(old.keys() & new.keys()):
-        one, other = old[name], new[name]
-        reason = _not_comparable(one, other)
+    for name in sorted(old_by_name.keys() & new_by_name.keys()):
+        before_series, after_series = old_by_name[name], new_by_name[name]
+        reason = _not_comparable(before_series, after_series)
         if reason:
-            counts = {"n_before": one.n, "n_after": other.n}
-            rows.append(SeriesRow(name, one.group, Status.UNKNOWN, **counts, reason=reason))
+            counts = {"n_before": before_series.n, "n_after": after_series.n}
+            rows.append(
+                SeriesRow(name, before_series.group, Status.UNKNOWN, **counts, reason=reason)
+            )
         else:
-            pairs.append((one, other))
+            pairs.append((before_series, after_series))
     floor, same_count = settings.floor, 0
     groups: tuple[GroupMean, ...] = ()
     if pairs:
-        one_side, other_side = (_medians([pair[side] for pair in pairs]) for side in (0, 1))
-        same = np.array([_same_code(one.point, other.point) for one, other in pairs])
-        if same.sum() >= LEAST_PAIRS:
-            same_count = int(same.sum())
-            floor = max(floor, noise_floor(one_side.select(same), other_side.select(same)))
-        ratios_found = ratios(one_side, other_side, floor)
-        rows += _rows(pairs, ratios_found, same, settings)
-        groups = _group_means(ratios_found, same, [(new.group, *new.groups) for _, new in pairs])
+        before_medians, after_medians = (
+            _medians([pair[side] for pair in pairs]) for side in (0, 1)
+        )
+        is_same_code = np.array(
+            [
+                _same_code(before_series.point, after_series.point)
+                for before_series, after_series in pairs
+            ]
+        )
+        if is_same_code.sum() >= MIN_PAIRS:
+            same_count = int(is_same_code.sum())
+            floor = max(
+                floor,
+                noise_floor(
+                    before_medians.select(is_same_code), after_medians.select(is_same_code)
+                ),
+            )
+        series_ratios = ratios(before_medians, after_medians, floor)
+        rows += _rows(pairs, series_ratios, is_same_code, settings)
+        groups = _group_means(
+            series_ratios,
+            is_same_code,
+            [(new_by_name.group, *new_by_name.groups) for _, new_by_name in pairs],
+        )
     ordered = tuple(sorted(rows, key=SeriesRow.sort_key))
     return Comparison(ordered, groups, settings, floor, same_count)
 
@@ -188,33 +212,33 @@ def _by_name(side: Sequence[MeasuredSeries]) -> dict[str, MeasuredSeries]:
     by_name = {series.series: series for series in side}
     if len(by_name) != len(side):
         raise ValueError("duplicate series")
-    bad = next(
+    invalid = next(
         (series for series in side if not series.unusable and not (series.samples > 0).all()), None
     )
-    if bad is not None:
-        raise ValueError(f"{bad.series}: samples must be above 0")
+    if invalid is not None:
+        raise ValueError(f"{invalid.series}: samples must be above 0")
     return by_name
 
 
-def _not_comparable(one: MeasuredSeries, other: MeasuredSeries) -> str:
+def _not_comparable(before: MeasuredSeries, after: MeasuredSeries) -> str:
     """Return why a series cannot be compared; "" if it can."""
-    if one.unusable or other.unusable:
-        return one.unusable or other.unusable
-    fewest = min(one.n, other.n)
+    if before.unusable or after.unusable:
+        return before.unusable or after.unusable
+    fewest = min(before.n, after.n)
     if fewest < MIN_RATIO_SAMPLES:
         samples = "1 sample" if fewest == 1 else f"{fewest} samples"
         return f"insufficient data: {samples}, at least {MIN_RATIO_SAMPLES} required"
-    if one.point is None or other.point is None:
+    if before.point is None or after.point is None:
         return ""
-    differences = environment_differences(one.point, other.point)
+    differences = environment_differences(before.point, after.point)
     changed = "; ".join(difference.sentence for difference in differences)
     return f"different environment: {changed}" if changed else ""
 
 
-def _same_code(one: Point | None, other: Point | None) -> bool:
-    if one is None or other is None or not one.environment.known:
+def _same_code(before: Point | None, after: Point | None) -> bool:
+    if before is None or after is None or not before.environment.known:
         return False
-    codes = one.code, other.code
+    codes = before.code, after.code
     if all(code.instructions_digest for code in codes):
         return codes[0].instructions_digest == codes[1].instructions_digest
     return bool(codes[0].digest) and codes[0].digest == codes[1].digest
@@ -227,37 +251,37 @@ def _medians(side: Sequence[MeasuredSeries]) -> Medians:
     result = Medians(np.empty(len(side)), np.empty(len(side)), counts)
     samples = [series.samples for series in side if series.samples.size]
     intervals = [series.interval for series in side if series.interval and not series.samples.size]
-    for which, part in (
+    for mask, side_medians in (
         (sampled, medians(samples)),
         (~sampled, medians_from_intervals(intervals)),
     ):
-        result.logs[which], result.errors[which] = part.logs, part.errors
+        result.logs[mask], result.errors[mask] = side_medians.logs, side_medians.errors
     return result
 
 
 def _rows(
     pairs: Sequence[tuple[MeasuredSeries, MeasuredSeries]],
     series_ratios: Ratios,
-    same: npt.NDArray[np.bool_],
+    is_same_code: npt.NDArray[np.bool_],
     settings: CompareSettings,
 ) -> list[SeriesRow]:
     low, high = series_ratios.interval()
     q = np.ones(len(pairs))
-    tested = np.flatnonzero(~same)  # the same code cannot have become slower
+    tested = np.flatnonzero(~is_same_code)  # the same code cannot have become slower
     q[tested] = adjust_p_values(series_ratios.p_values(settings.least_effect)[tested])
-    most = 1 + settings.equivalence
-    near = (low >= 1 / most) & (high <= most)
+    max_ratio = 1 + settings.equivalence
+    is_equivalent = (low >= 1 / max_ratio) & (high <= max_ratio)
     # Plain numbers: reading thousands from an array one by one is slow.
-    columns = (np.exp(series_ratios.logs), low, high, q, same, near)
+    columns = (np.exp(series_ratios.logs), low, high, q, is_same_code, is_equivalent)
     result = []
     for (old, new), *figures in zip(pairs, *(column.tolist() for column in columns), strict=True):
-        ratio, ratio_low, ratio_high, chance, is_same, is_near = figures
+        ratio, ratio_low, ratio_high, p_value, is_same, is_within = figures
         status, reason = Status.UNKNOWN, "the interval is too wide"
         if is_same:
             status, reason = Status.SAME, "same code, same environment"
-        elif chance <= settings.false_discoveries:
+        elif p_value <= settings.false_discoveries:
             status, reason = (Status.SLOWER if ratio > 1 else Status.FASTER), ""
-        elif is_near:
+        elif is_within:
             status, reason = Status.SAME, ""
         result.append(
             SeriesRow(
@@ -269,7 +293,7 @@ def _rows(
                 ratio_high,
                 old.n,
                 new.n,
-                None if is_same else chance,
+                None if is_same else p_value,
                 reason,
             )
         )
@@ -277,23 +301,27 @@ def _rows(
 
 
 def _group_means(
-    series_ratios: Ratios, same: npt.NDArray[np.bool_], names: Sequence[Sequence[str]]
+    series_ratios: Ratios, is_same_code: npt.NDArray[np.bool_], names: Sequence[Sequence[str]]
 ) -> tuple[GroupMean, ...]:
     """Return the means of the series by group. The ratio of the same code in the same environment
     counts as exactly 1."""
     logs, errors = (
-        np.where(same, 0.0, series_ratios.logs),
-        np.where(same, 0.0, series_ratios.errors),
+        np.where(is_same_code, 0.0, series_ratios.logs),
+        np.where(is_same_code, 0.0, series_ratios.errors),
     )
-    pinned = Ratios(logs, errors, series_ratios.freedom)
+    adjusted_ratios = Ratios(logs, errors, series_ratios.freedom)
     indices: defaultdict[str, list[int]] = defaultdict(list)
     for index, groups in enumerate(names):
         for name in dict.fromkeys(groups):
             indices[name].append(index)
     return tuple(
-        GroupMean(name, *geometric_mean(pinned, np.array(which, np.intp)), len(which))
-        for name, which in sorted(indices.items())
+        GroupMean(
+            name,
+            *geometric_mean(adjusted_ratios, np.array(group_indices, np.intp)),
+            len(group_indices),
+        )
+        for name, group_indices in sorted(indices.items())
     )
 
 
-_STATUS_ORDER = {status: place for place, status in enumerate(Status)}
+_STATUS_ORDER = {status: position for position, status in enumerate(Status)}

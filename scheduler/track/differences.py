@@ -74,39 +74,48 @@ def differences_of(window: Window, by_aspect: dict[Aspect, Finding]) -> tuple[Di
         if finding.relation in {Relation.DIFFERS, Relation.ELSEWHERE}:
             result += _aspect_differences(aspect, finding, window)
             if aspect is Aspect.CODE and finding.relation is Relation.DIFFERS:
-                one, other = finding.before, finding.after
-                target = other.target if one.target == other.target else ""
+                before_point, after_point = finding.before, finding.after
+                target = after_point.target if before_point.target == after_point.target else ""
                 result += [
                     Difference(
                         Aspect.RESOURCES, figure.before, figure.after, figure.sentence, figure.name
                     )
-                    for figure in resource_differences(one.code, other.code, target)
+                    for figure in resource_differences(before_point.code, after_point.code, target)
                 ]
-                mix = inner_loop_sentence(one.code, other.code, target)
-                if mix:
-                    result.append(Difference(Aspect.INNER_LOOP, _mix(one), _mix(other), mix))
+                loop_sentence = inner_loop_sentence(before_point.code, after_point.code, target)
+                if loop_sentence:
+                    result.append(
+                        Difference(
+                            Aspect.INNER_LOOP,
+                            _inner_loop_text(before_point),
+                            _inner_loop_text(after_point),
+                            loop_sentence,
+                        )
+                    )
     return (*result, *_telemetry_differences(window))
 
 
 def environment_differences(
-    one: Point, other: Point, *, unknown: bool = False
+    earlier: Point, later: Point, *, unknown: bool = False
 ) -> tuple[Difference, ...]:
     """Return the differences between the environments of two points, as ``differences`` does for
     sides of one point each, but fast enough for thousands. With ``unknown`` it includes values
     known for one point only, for callers that must not compare unless everything is known to be
     equal."""
-    same = one.environment == other.environment
-    same_readings = not has_telemetry_difference(one, other)
-    if same and same_readings:
+    same_environment = earlier.environment == later.environment
+    same_readings = not has_telemetry_difference(earlier, later)
+    if same_environment and same_readings:
         return ()
     result: list[Difference] = []
-    window = Window(Side((one,)), Side((other,)))
-    if not same:
+    window = Window(Side((earlier,)), Side((later,)))
+    if not same_environment:
         for aspect in ENVIRONMENT:
             label = _LABELS.get(aspect)
-            before, after = (label(one), label(other)) if label else ("", "")
+            before, after = (label(earlier), label(later)) if label else ("", "")
             if before != after and (unknown or (before and after)):
-                result += _aspect_differences(aspect, Finding(Relation.DIFFERS, one, other), window)
+                result += _aspect_differences(
+                    aspect, Finding(Relation.DIFFERS, earlier, later), window
+                )
     if not same_readings:
         result += _telemetry_differences(window)
     return tuple(result)
@@ -151,7 +160,7 @@ _LABELS: dict[Aspect, Callable[[Point], str]] = {
 }
 
 _DIGEST = re.compile("[0-9a-f]{40,}")
-_DIGITS = 12
+_DIGEST_DIGITS = 12
 
 
 def _telemetry_differences(window: Window) -> Iterator[Difference]:
@@ -171,14 +180,19 @@ def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Ite
     if aspect is Aspect.SETTINGS:
         before, after = finding.before.environment.settings, finding.after.environment.settings
         for name in sorted(before.keys() | after.keys()):
-            one, other = before.get(name, "not set"), after.get(name, "not set")
-            if one != other:
+            before_text, after_text = before.get(name, "not set"), after.get(name, "not set")
+            if before_text != after_text:
                 yield Difference(
-                    aspect, one, other, f"{name} {one} → {other}{suffix}", name, is_at_change
+                    aspect,
+                    before_text,
+                    after_text,
+                    f"{name} {before_text} → {after_text}{suffix}",
+                    name,
+                    is_at_change,
                 )
         return
     label = _labels(aspect, window)
-    one, other = label(finding.before), label(finding.after)
+    before_text, after_text = label(finding.before), label(finding.after)
     if aspect is Aspect.COMPILER:
         text = _compiler_change(finding.before.compiler, finding.after.compiler)
     else:
@@ -186,26 +200,26 @@ def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Ite
         if aspect is Aspect.CODE:
             gpu = target_of(finding.after.target)
             title = gpu.words.image if gpu else GENERAL.image
-        text = f"{title} {shorten_digest(one)} → {shorten_digest(other)}"
-    yield Difference(aspect, one, other, text + suffix, here=is_at_change)
+        text = f"{title} {shorten_digest(before_text)} → {shorten_digest(after_text)}"
+    yield Difference(aspect, before_text, after_text, text + suffix, here=is_at_change)
 
 
 _TITLES = {Aspect.HEADERS: "kernel headers", Aspect.UNIT: "device serial number"}
 
 
-def _mix(point: Point) -> str:
+def _inner_loop_text(point: Point) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in point.code.inner_loop.items())
 
 
 def shorten_digest(text: str) -> str:
     """Shorten a hash or a commit for display; return other texts unchanged."""
-    return text[:_DIGITS] if _DIGEST.fullmatch(text) else text
+    return text[:_DIGEST_DIGITS] if _DIGEST.fullmatch(text) else text
 
 
-def _compiler_change(one: Compiler, other: Compiler) -> str:
-    if one.name != other.name:
-        return f"compiler {one.name} {one.version} → {other.name} {other.version}"
-    if one.version != other.version:
-        return f"{one.name} {one.version} → {other.version}"
-    flags = [" ".join(compiler.flags) or "none" for compiler in (one, other)]
+def _compiler_change(before: Compiler, after: Compiler) -> str:
+    if before.name != after.name:
+        return f"compiler {before.name} {before.version} → {after.name} {after.version}"
+    if before.version != after.version:
+        return f"{before.name} {before.version} → {after.version}"
+    flags = [" ".join(compiler.flags) or "none" for compiler in (before, after)]
     return f"compiler flags {flags[0]} → {flags[1]}"

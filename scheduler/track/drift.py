@@ -15,7 +15,7 @@ _MIN_POINTS = 12
 _MIN_RAMP_POINTS = 5
 """The fewest points that a drift lasts: anything faster is a step."""
 
-_GAIN = 5.0
+_MIN_LOG_RATIO = 5.0
 """The logarithm of the likelihoods' ratio above which a ramp is preferred to a step: a ramp has one
 parameter more, and more possible positions."""
 
@@ -33,9 +33,9 @@ def is_ramp(before: Side, after: Side) -> bool:
     shapes = np.clip((np.arange(n) - starts[:, None]) / lengths[:, None], 0.0, 1.0)
     # Each shape is scaled and shifted to the least-squares fit.
     centred = shapes - shapes.mean(axis=1, keepdims=True)
-    off = logs - logs.mean()
-    heights = centred @ off / (centred**2).sum(axis=1)
-    costs = np.abs(off - heights[:, None] * centred).sum(axis=1)
+    deviations = logs - logs.mean()
+    heights = centred @ deviations / (centred**2).sum(axis=1)
+    costs = np.abs(deviations - heights[:, None] * centred).sum(axis=1)
     step, ramp = costs[lengths == 1].min(), costs[lengths > _MIN_RAMP_POINTS].min()
-    least = 1e-4 * n  # quantized times may fit exactly
-    return bool(n * np.log((step + least) / (ramp + least)) > _GAIN)
+    min_cost = 1e-4 * n  # quantized times may fit exactly
+    return bool(n * np.log((step + min_cost) / (ramp + min_cost)) > _MIN_LOG_RATIO)

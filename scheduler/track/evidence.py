@@ -13,16 +13,16 @@ from scheduler.track.drift import is_ramp
 from scheduler.track.sides import Side
 from scheduler.track.telemetry import clock_changes, has_clocks, telemetry_differences
 
-_ERRORS = 3.0
+_MIN_ERRORS = 3.0
 """The distance of two sides' medians, in standard errors, from which they differ."""
 
-_LEAST_POINTS = 3
+_MIN_POINTS = 3
 """The fewest points of a side from which their spread is estimated."""
 
-_MEDIAN = 1.2533
+_MEDIAN_ERROR_RATIO = 1.2533
 """The standard error of a median over that of a mean, for normal noise."""
 
-_WIDTH = 2 * 1.96
+_INTERVAL_ERRORS = 2 * 1.96
 """The width of a 95% interval in standard errors."""
 
 
@@ -71,14 +71,15 @@ class Evidence:
         """Whether the sides' medians lie further apart than chance allows: by the points' spread
         about their side's median, or by a single point's own interval."""
         sizes = [len(side.points) for side in (self.before, self.after)]
-        if min(sizes) >= _LEAST_POINTS:
-            errors = [_MEDIAN * self.window.noise / math.sqrt(size) for size in sizes]
+        if min(sizes) >= _MIN_POINTS:
+            errors = [_MEDIAN_ERROR_RATIO * self.window.noise / math.sqrt(size) for size in sizes]
         else:
             intervals = [side.interval for side in (self.before, self.after)]
             errors = [
-                (interval.high - interval.low) / interval.median / _WIDTH for interval in intervals
+                (interval.high - interval.low) / interval.median / _INTERVAL_ERRORS
+                for interval in intervals
             ]
-        return abs(math.log(self.ratio)) > _ERRORS * math.hypot(*errors)
+        return abs(math.log(self.ratio)) > _MIN_ERRORS * math.hypot(*errors)
 
     @cached_property
     def is_drift(self) -> bool:
@@ -101,8 +102,8 @@ class Evidence:
         inputs = (Aspect.SOURCE, Aspect.CONFIGURATION, Aspect.COMPILER, Aspect.HEADERS)
         if any(self.differs(aspect) for aspect in inputs):
             return False
-        made_of = (Aspect.SOURCE, Aspect.COMPILER)
-        return True if all(self.is_known(aspect) for aspect in made_of) else None
+        required = (Aspect.SOURCE, Aspect.COMPILER)
+        return True if all(self.is_known(aspect) for aspect in required) else None
 
     @cached_property
     def same_environment(self) -> bool | None:
@@ -143,14 +144,14 @@ class Evidence:
         """The causes that made the code different: all inputs of the code objects that differ."""
         causes = []
         # The source differs by more than the configuration that it is rendered from.
-        edited = self.differs(Aspect.SOURCE)
+        is_edited = self.differs(Aspect.SOURCE)
         if self.differs(Aspect.HEADERS) and not self.differs(Aspect.COMPILER):
-            edited = True
+            is_edited = True
         elif self.differs(Aspect.CONFIGURATION):
             unchanged = self.earlier_choice_unchanged
-            by_commit = edited and self.differs(Aspect.REVISION)
-            edited = by_commit if unchanged is None else not unchanged
-        if edited:
+            by_commit = is_edited and self.differs(Aspect.REVISION)
+            is_edited = by_commit if unchanged is None else not unchanged
+        if is_edited:
             causes.append(Cause.CODE)
         if self.differs(Aspect.CONFIGURATION):
             causes.append(Cause.TUNING)
@@ -179,15 +180,19 @@ class Evidence:
         finding = self.findings[Aspect.CONFIGURATION]
         pairs = ((finding.before, finding.after), (finding.after, finding.before))
         unchanged = []
-        for selected, elsewhere in pairs:
-            other = elsewhere.others.get(selected.configuration)
-            if other is None:
+        for selected, alternative_point in pairs:
+            alternative = alternative_point.others.get(selected.configuration)
+            if alternative is None:
                 continue
             digests = (
-                (other.source_digest, selected.source_digest),
-                (other.code_digest, selected.code.digest),
+                (alternative.source_digest, selected.source_digest),
+                (alternative.code_digest, selected.code.digest),
             )
-            equal = [there == here for there, here in digests if there and here]
+            equal = [
+                alternative_digest == selected_digest
+                for alternative_digest, selected_digest in digests
+                if alternative_digest and selected_digest
+            ]
             if equal:
                 unchanged.append(any(equal))
         return all(unchanged) if unchanged else None

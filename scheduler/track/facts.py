@@ -28,10 +28,10 @@ ALTERNATIVES = "others"
 CODE_FACTS = frozenset({INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS, ALTERNATIVES})
 """Attributes that say nothing about the environment."""
 
-_NO_SETTING = {*UNIT, *CODE_FACTS, "readings"}
-_MOST = 2**31
-_LEAST_ONE = ("threads", "wavefront")
-_LONGEST = 200
+_NOT_SETTINGS = {*UNIT, *CODE_FACTS, "readings"}
+_NUMBER_END = 2**31
+_POSITIVE_FIGURES = ("threads", "wavefront")
+_MAX_SETTING_CHARS = 200
 
 
 def point_of(
@@ -79,9 +79,11 @@ def point_of(
         environment=environment_of(facts, device),
         readings=parse_readings(facts.get("clocks")),
         others={
-            name: Alternative(_text(one.get("source_digest")), _text(one.get("code_digest")))
-            for name, one in _mapping(attributes.get(ALTERNATIVES)).items()
-            if isinstance(one, Mapping)
+            name: Alternative(
+                _text(alternative.get("source_digest")), _text(alternative.get("code_digest"))
+            )
+            for name, alternative in _mapping(attributes.get(ALTERNATIVES)).items()
+            if isinstance(alternative, Mapping)
         },
     )
 
@@ -96,8 +98,11 @@ def facts_of(point: Point) -> dict[str, Any]:
         INSTRUCTIONS_DIGEST: code.instructions_digest,
         INNER_LOOP: dict(code.inner_loop),
         ALTERNATIVES: {
-            name: {"source_digest": one.source_digest, "code_digest": one.code_digest}
-            for name, one in point.others.items()
+            name: {
+                "source_digest": alternative.source_digest,
+                "code_digest": alternative.code_digest,
+            }
+            for name, alternative in point.others.items()
         },
     }
     config = (part.partition("=") for part in point.configuration.split(", ") if part)
@@ -110,9 +115,11 @@ def facts_of(point: Point) -> dict[str, Any]:
         "source_digest": point.source_digest,
         "code_digest": code.digest,
         "config": {name: value for name, _, value in config},
-        "resources": {name: dict(each) for name, each in code.resources.items()},
+        "resources": {name: dict(figures) for name, figures in code.resources.items()},
         "clocks": dict(point.readings),
-        "attributes": {name: one for name, one in attributes.items() if one},
+        "attributes": {
+            name: alternative for name, alternative in attributes.items() if alternative
+        },
     }
     return {name: fact for name, fact in facts.items() if fact}
 
@@ -133,9 +140,9 @@ def environment_of(facts: Mapping[str, Any], device: str) -> Environment:
         unit=next((text for name in UNIT if (text := _text(attributes.get(name)))), ""),
         host=_text(facts.get("host")),
         settings={
-            name: str(value)[:_LONGEST]
+            name: str(value)[:_MAX_SETTING_CHARS]
             for name, value in attributes.items()
-            if name not in _NO_SETTING and isinstance(value, str | int | float | bool)
+            if name not in _NOT_SETTINGS and isinstance(value, str | int | float | bool)
         },
     )
 
@@ -147,7 +154,7 @@ def parse_readings(clocks: Any) -> dict[str, float]:
     for name, value in _mapping(clocks).items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        if math.isfinite(value) and 0 <= value < _MOST:
+        if math.isfinite(value) and 0 <= value < _NUMBER_END:
             has_unit = name.startswith("throttled_") or name.endswith("_mhz")
             readings[name if has_unit else f"{name}_mhz"] = float(value)
     return readings
@@ -167,7 +174,7 @@ def _resources(functions: Mapping[str, Any], target: str) -> Mapping[str, Mappin
             return {}
         if any(
             not isinstance(figures.get(name, 1), str) and figures.get(name, 1) < 1
-            for name in _LEAST_ONE
+            for name in _POSITIVE_FIGURES
         ):
             return {}
         if kind is not None:
@@ -179,7 +186,7 @@ def _resources(functions: Mapping[str, Any], target: str) -> Mapping[str, Mappin
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NUMBER_END
 
 
 def _text(value: Any) -> str:

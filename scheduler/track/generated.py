@@ -33,11 +33,11 @@ from scheduler.track.sides import (
 )
 
 REVISIONS = 150
-_SLOT = 25  # revisions from one possible event to the next
+_SLOT_REVISIONS = 25  # revisions from one possible event to the next
 _CONFIGURATIONS = 4
 _SHOWN_BEFORE, _SHOWN_AFTER = 18, 10  # points of each level that a detector gets
 _NEUTRAL_COMMITS = 0.15  # fraction of all revisions, for one kernel
-_LONGEST_DRIFT = 24
+_DRIFT_REVISIONS = 24
 
 
 class InjectedKind(StrEnum):
@@ -104,7 +104,7 @@ class GeneratedSeries:
 def generate_history(series: int = 60, seed: int = 0) -> tuple[GeneratedSeries, ...]:
     """Generate that many series on a few machines, the same for the same seed."""
     rng = np.random.default_rng(seed)
-    slots = range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT)
+    slots = range(_SLOT_REVISIONS, REVISIONS - _SHOWN_AFTER, _SLOT_REVISIONS)
     machines = [
         (
             rig,
@@ -176,13 +176,17 @@ class _Writer:
             InjectedKind.DRIFT,
         )
         events: dict[int, InjectedKind] = {}
-        for slot in range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT):
-            near = [index for index in self.machine if abs(index - slot) <= 2]
-            if near and self.rng.random() < 0.7:
+        for slot in range(_SLOT_REVISIONS, REVISIONS - _SHOWN_AFTER, _SLOT_REVISIONS):
+            nearby = [index for index in self.machine if abs(index - slot) <= 2]
+            if nearby and self.rng.random() < 0.7:
                 continue
-            index = near[0] if near else slot + int(self.rng.integers(-2, 3))
+            index = nearby[0] if nearby else slot + int(self.rng.integers(-2, 3))
             kind = kinds[int(self.rng.integers(len(kinds)))]
-            if not near or kind not in {InjectedKind.SPIKE, InjectedKind.DRIFT, InjectedKind.MODE}:
+            if not nearby or kind not in {
+                InjectedKind.SPIKE,
+                InjectedKind.DRIFT,
+                InjectedKind.MODE,
+            }:
                 events[index] = kind
         return events
 
@@ -195,9 +199,9 @@ class _Writer:
             self.edition += 1
         if events:
             # Half of a drift lies before the middle, where its change is shown.
-            visible_at = index + _LONGEST_DRIFT // 2 if InjectedKind.DRIFT in events else index
+            visible_at = index + _DRIFT_REVISIONS // 2 if InjectedKind.DRIFT in events else index
             ratio = float(np.prod([self._apply_kind(kind) for kind in events]))
-            cause, candidates = _expected(events, ratio, self.noise)
+            cause, candidates = _expected_answer(events, ratio, self.noise)
             self.injected.append(Injection(visible_at, tuple(events), ratio, cause, candidates))
         if self.drift[0]:
             self.level *= self.drift[1]
@@ -219,7 +223,7 @@ class _Writer:
             return ratio
         if kind is InjectedKind.DRIFT:
             total = self._step(0.06, 0.15)
-            self.drift = (_LONGEST_DRIFT, float(total ** (1 / _LONGEST_DRIFT)))
+            self.drift = (_DRIFT_REVISIONS, float(total ** (1 / _DRIFT_REVISIONS)))
             return total
         if kind is InjectedKind.TUNING:
             step = 1 + int(self.rng.integers(_CONFIGURATIONS - 1))
@@ -232,16 +236,16 @@ class _Writer:
             self.unit += 1
         if kind in {InjectedKind.NOTHING, InjectedKind.SPIKE}:
             return 1.0
-        alike = (
+        is_unaffected = (
             kind in {InjectedKind.COMPILER, InjectedKind.DRIVER, InjectedKind.DEVICE}
             and self.rng.random() < 0.4
         )
-        ratio = 1.0 if alike else self._step(0.03, 0.25)
+        ratio = 1.0 if is_unaffected else self._step(0.03, 0.25)
         self.level *= ratio
         return ratio
 
-    def _step(self, least: float, most: float) -> float:
-        size = max(float(self.rng.uniform(least, most)), 4 * self.noise)
+    def _step(self, min_size: float, max_size: float) -> float:
+        size = max(float(self.rng.uniform(min_size, max_size)), 4 * self.noise)
         return float(np.exp(size if self.rng.random() < 0.6 else -size))
 
     def _point(self, index: int, *, spike: bool) -> Point:
@@ -249,14 +253,14 @@ class _Writer:
         if spike or self.rng.random() < 0.01:
             value *= float(self.rng.uniform(1.15, 2))
         value = round(value / 32) * 32.0  # the resolution of an event timer
-        half = value * self.noise * 0.6
+        half_width = value * self.noise * 0.6
         clock = self.rig.clock_mhz * (1 - 0.3 * self.throttled) + float(
             self.rng.choice([-15, 0, 0, 0])
         )
         return Point(
             value=value,
-            low=value - half,
-            high=value + half,
+            low=value - half_width,
+            high=value + half_width,
             n=20,
             revision=f"{LABEL}-{index:04d}",
             source_digest=self._source(self.configuration),
@@ -298,7 +302,7 @@ class _Writer:
         return _digest(self.name, self.edition, self.comment, configuration, self.compiler, "file")
 
 
-def _expected(
+def _expected_answer(
     events: list[InjectedKind], ratio: float, noise: float
 ) -> tuple[Cause, tuple[Cause, ...]]:
     """Return the expected answer: one cause if only one thing changed, the candidates if several

@@ -129,12 +129,13 @@ class KernelCode:
 
 
 def edit_code(
-    code: KernelCode, what: str, rng: np.random.Generator, least: float
+    code: KernelCode, what: str, rng: np.random.Generator, min_log_ratio: float
 ) -> tuple[KernelCode, float]:
     """Return the code after such a commit, and the ratio by which the times move: by at least the
-    logarithm ``least``, slower for more registers, spills and instructions, faster for fewer."""
+    logarithm ``min_log_ratio``, slower for more registers, spills and instructions, faster
+    for fewer."""
     is_slower = bool(rng.random() < 0.6)
-    size = max(float(rng.uniform(0.04, 0.3)), least)
+    size = max(float(rng.uniform(0.04, 0.3)), min_log_ratio)
     if what == "registers":
         index = _REGISTERS.index(code.registers)
         is_slower = index == 0 or (is_slower and index + 1 < len(_REGISTERS))

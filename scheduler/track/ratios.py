@@ -33,9 +33,9 @@ class Medians:
     errors: Floats
     n: npt.NDArray[np.int64]
 
-    def select(self, which: npt.NDArray[np.bool_]) -> Medians:
+    def select(self, mask: npt.NDArray[np.bool_]) -> Medians:
         """Return the selected ones."""
-        return Medians(self.logs[which], self.errors[which], self.n[which])
+        return Medians(self.logs[mask], self.errors[mask], self.n[mask])
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Ratios:
         reach = special.stdtrit(self.freedom, (1 + confidence) / 2) * self.errors
         return np.exp(self.logs - reach), np.exp(self.logs + reach)
 
-    def p_values(self, least: float) -> Floats:
+    def p_values(self, min_effect: float) -> Floats:
         """Return two-sided p-values of the hypothesis that a ratio is no further from 1 than by the
-        fraction ``least``."""
+        fraction ``min_effect``."""
         from scipy import special  # noqa: PLC0415
 
-        distance = np.abs(self.logs) - np.log1p(least)
+        distance = np.abs(self.logs) - np.log1p(min_effect)
         p: Floats = np.minimum(1.0, 2 * special.stdtr(self.freedom, -distance / self.errors))
         return p
 
@@ -71,25 +71,27 @@ def medians(samples: Sequence[Floats]) -> Medians:
     n = np.fromiter((series.size for series in samples), np.int64, len(samples))
     logs, errors = np.empty(n.size), np.empty(n.size)
     for size in np.unique(n):
-        which = np.flatnonzero(n == size)
-        ordered = np.sort(np.log(np.stack([samples[int(index)] for index in which])), axis=1)
-        logs[which] = np.median(ordered, axis=1)
+        same_size = np.flatnonzero(n == size)
+        ordered = np.sort(np.log(np.stack([samples[int(index)] for index in same_size])), axis=1)
+        logs[same_size] = np.median(ordered, axis=1)
         rank = max(1, int(np.floor((size + 1) / 2 - np.sqrt(size) + 0.5)))
         tail = special.bdtr(rank - 1, size, 0.5)
         width = ordered[:, size - rank] - ordered[:, rank - 1]
-        errors[which] = width / (-2 * special.ndtri(tail))
+        errors[same_size] = width / (-2 * special.ndtri(tail))
     return Medians(logs, errors, n)
 
 
-def medians_from_intervals(series: Sequence[Interval]) -> Medians:
+def medians_from_intervals(interval_list: Sequence[Interval]) -> Medians:
     """Return medians from 95% intervals, above 0, whose samples are missing: the width is taken as
     Student's t, the inverse of ``Ratios.interval``. The range of fewer than
     ``intervals.MIN_INTERVAL_SAMPLES`` is two order statistics, as ``medians`` would take them."""
     from scipy import special  # noqa: PLC0415
 
-    n = np.fromiter((one.n for one in series), np.int64, len(series))
+    n = np.fromiter((interval.n for interval in interval_list), np.int64, len(interval_list))
     median, low, high = (
-        np.fromiter((getattr(one, name) for one in series), np.float64, len(series))
+        np.fromiter(
+            (getattr(interval, name) for interval in interval_list), np.float64, len(interval_list)
+        )
         for name in ("median", "low", "high")
     )
     reach = np.where(
@@ -103,9 +105,11 @@ def medians_from_intervals(series: Sequence[Interval]) -> Medians:
 def ratios(before: Medians, after: Medians, floor: float) -> Ratios:
     """Return ratios of medians. ``floor`` is how much the median of the same code varies from run
     to run, as a fraction: it remains however many samples a run takes."""
-    one, other = before.errors**2 + floor**2, after.errors**2 + floor**2
-    freedom = (one + other) ** 2 / (one**2 / (before.n - 1) + other**2 / (after.n - 1))
-    return Ratios(after.logs - before.logs, np.sqrt(one + other), freedom)
+    before_variance, after_variance = before.errors**2 + floor**2, after.errors**2 + floor**2
+    freedom = (before_variance + after_variance) ** 2 / (
+        before_variance**2 / (before.n - 1) + after_variance**2 / (after.n - 1)
+    )
+    return Ratios(after.logs - before.logs, np.sqrt(before_variance + after_variance), freedom)
 
 
 def noise_floor(before: Medians, after: Medians) -> float:
@@ -128,10 +132,10 @@ def adjust_p_values(p: Floats) -> Floats:
 
 
 def geometric_mean(
-    series_ratios: Ratios, which: npt.NDArray[np.intp]
+    series_ratios: Ratios, indices: npt.NDArray[np.intp]
 ) -> tuple[float, float, float]:
     """Return the geometric mean of some ratios, with its 95% interval. The interval is the
     uncertainty of the mean of these series, not of others."""
-    centre = float(series_ratios.logs[which].mean())
-    reach = 1.96 * float(np.sqrt((series_ratios.errors[which] ** 2).sum())) / which.size
+    centre = float(series_ratios.logs[indices].mean())
+    reach = 1.96 * float(np.sqrt((series_ratios.errors[indices] ** 2).sum())) / indices.size
     return float(np.exp(centre)), float(np.exp(centre - reach)), float(np.exp(centre + reach))

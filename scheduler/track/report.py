@@ -11,10 +11,10 @@ from scheduler.track.differences import Aspect
 from scheduler.track.evidence import cause_text
 from scheduler.track.sides import Side
 
-_MOST_ROWS = 50
-_MOST_REASONS = 3
-_PLAIN = (Aspect.REVISION, Aspect.SOURCE, Aspect.CODE)  # hashes: the cause says as much
-_EXPANDED = (Status.SLOWER, Status.FASTER)  # not folded: reviewers look for these
+_MAX_ROWS = 50
+_MAX_REASONS = 3
+_DIGEST_ASPECTS = (Aspect.REVISION, Aspect.SOURCE, Aspect.CODE)  # hashes: the cause says as much
+_EXPANDED_STATUSES = (Status.SLOWER, Status.FASTER)  # not folded: reviewers look for these
 
 
 def summary(comparison: Comparison) -> str:
@@ -23,22 +23,24 @@ def summary(comparison: Comparison) -> str:
     return ", ".join(f"{n:,} {status.label}" for status, n in counts if n) or "no series"
 
 
-def explain_difference(one: MeasuredSeries, other: MeasuredSeries) -> str:
+def explain_difference(before: MeasuredSeries, after: MeasuredSeries) -> str:
     """Return the cause of a difference with its first reasons, or "" if a side is unknown."""
-    if one.point is None or other.point is None:
+    if before.point is None or after.point is None:
         return ""
-    result = explain(Side((one.point,)), Side((other.point,)))
+    result = explain(Side((before.point,)), Side((after.point,)))
     candidates = f" ({' or '.join(result.candidates)})" if len(result.candidates) > 1 else ""
-    telling = [
-        difference.sentence for difference in result.differences if difference.aspect not in _PLAIN
+    sentences = [
+        difference.sentence
+        for difference in result.differences
+        if difference.aspect not in _DIGEST_ASPECTS
     ]
-    reasons = "; ".join(telling[:_MOST_REASONS] or result.reasons[:1])
+    reasons = "; ".join(sentences[:_MAX_REASONS] or result.reasons[:1])
     return f"{cause_text(result.cause)}{candidates}: {reasons}"
 
 
 def table_rows(comparison: Comparison) -> tuple[SeriesRow, ...]:
     """Return the rows that ``markdown`` shows."""
-    return tuple(row for status in Status for row in comparison.select(status)[:_MOST_ROWS])
+    return tuple(row for status in Status for row in comparison.select(status)[:_MAX_ROWS])
 
 
 def markdown(
@@ -85,23 +87,23 @@ def _section(
     status: Status, rows: tuple[SeriesRow, ...], reasons: Callable[[SeriesRow], str]
 ) -> Iterator[str]:
     title = f"{status.label.capitalize()}: {len(rows):,}"
-    if status in _EXPANDED:
+    if status in _EXPANDED_STATUSES:
         yield f"#### {title}"
     else:
         yield f"<details><summary>{title}</summary>"
     yield ""
     yield "| series | after / before | 95% interval | n | reason |"
     yield "|---|---:|---:|---:|---|"
-    for row in rows[:_MOST_ROWS]:
+    for row in rows[:_MAX_ROWS]:
         ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
         is_bounded = row.low is not None and row.high is not None
         interval = f"{row.low:.3f} to {row.high:.3f}" if is_bounded else ""
         counts = f"{row.n_before:,}, {row.n_after:,}" if row.n_before or row.n_after else ""
         yield f"| {_cell(row.series)} | {ratio} | {interval} | {counts} | {_cell(reasons(row))} |"
-    if len(rows) > _MOST_ROWS:
+    if len(rows) > _MAX_ROWS:
         yield ""
-        yield f"{len(rows) - _MOST_ROWS:,} more rows not shown."
-    if status not in _EXPANDED:
+        yield f"{len(rows) - _MAX_ROWS:,} more rows not shown."
+    if status not in _EXPANDED_STATUSES:
         yield ""
         yield "</details>"
 

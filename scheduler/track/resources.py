@@ -12,7 +12,7 @@ from scheduler.targets import Target, find
 from scheduler.targets.terms import GENERAL, Terms, plural
 from scheduler.track.sides import CodeObject
 
-_BYTES = {"B": "bytes"}
+_UNIT_NAMES = {"B": "bytes"}
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class FigureDifference:
     name: str
     before: str
     after: str
-    more: str = ""
+    suffix: str = ""
     """The rest of the sentence: the unit, a boundary that it crosses."""
 
     @property
     def sentence(self) -> str:
-        return f"{self.name} {self.before} → {self.after}{self.more}"
+        return f"{self.name} {self.before} → {self.after}{self.suffix}"
 
 
 def resource_differences(
@@ -48,7 +48,7 @@ def resource_differences(
     ):
         function = f"device function {number}: " if len(before.resources) > 1 else ""
         if gpu and rules:
-            figures = list(_by_rules(old, new, gpu, rules))
+            figures = list(_rule_differences(old, new, gpu, rules))
         else:
             names = (name for name in sorted(old.keys() & new.keys()) if old[name] != new[name])
             figures = [FigureDifference(name, str(old[name]), str(new[name])) for name in names]
@@ -66,7 +66,11 @@ def inner_loop_sentence(before: CodeObject, after: CodeObject, target: str) -> s
         (kind, before.inner_loop.get(kind.value, 0), after.inner_loop.get(kind.value, 0))
         for kind in Kind
     ]
-    parts = [f"{names[kind]} {one} → {other}" for kind, one, other in counts if one != other]
+    parts = [
+        f"{names[kind]} {before_count} → {after_count}"
+        for kind, before_count, after_count in counts
+        if before_count != after_count
+    ]
     return f"inner loop instructions: {', '.join(parts)}" if parts else ""
 
 
@@ -84,15 +88,15 @@ def is_emulated(target: str) -> bool:
     return gpu is not None and bool(gpu.emulates)
 
 
-def _by_rules(
+def _rule_differences(
     old: Resources, new: Resources, target: Target, rules: OccupancyRules
 ) -> Iterator[FigureDifference]:
     before, after = rules.waves(old), rules.waves(new)
     if before != after:
         limiter = (new if after < before else old).get("limiter", "")
-        limited = f", limited by {limiter} {'now' if after < before else 'before'}"
-        more = f" {_occupancy_unit(target.words, rules)}{limited * bool(limiter)}"
-        yield FigureDifference("occupancy", str(before), str(after), more)
+        limiter_note = f", limited by {limiter} {'now' if after < before else 'before'}"
+        suffix = f" {_occupancy_unit(target.words, rules)}{limiter_note * bool(limiter)}"
+        yield FigureDifference("occupancy", str(before), str(after), suffix)
     registers = rules.common.get("registers", "")
     ordered = sorted(rules.columns, key=lambda column: registers not in column.figures)
     for column in ordered:
@@ -101,27 +105,27 @@ def _by_rules(
         if any(old.get(name) is None or new.get(name) is None for name in column.figures):
             continue  # the Kiln that recorded one of them did not read it
         if registers in column.figures:
-            yield _registers(old, new, target, rules)
+            yield _register_difference(old, new, target, rules)
         else:
             before_text, after_text = (
                 ", ".join(f"{figures[name]:,}" for name in column.figures) for figures in (old, new)
             )
-            unit = _BYTES.get(column.unit, column.unit)
+            unit = _UNIT_NAMES.get(column.unit, column.unit)
             yield FigureDifference(column.heading, before_text, after_text, f" {unit}".rstrip())
 
 
-def _registers(
+def _register_difference(
     old: Resources, new: Resources, target: Target, rules: OccupancyRules
 ) -> FigureDifference:
     title = plural(target.words.register)
-    have = str(rules.registers(old)), str(rules.registers(new))
+    counts = str(rules.registers(old)), str(rules.registers(new))
     before, after = (rules.waves_by_registers(figures, target) for figures in (old, new))
     if before == after:
-        return FigureDifference(title, *have)
+        return FigureDifference(title, *counts)
     boundary = f", crossing the limit of {before} → {after} {_occupancy_unit(target.words, rules)}"
     if (rules.waves(old), rules.waves(new)) != (before, after):
         boundary += " allowed by registers alone"
-    return FigureDifference(title, *have, boundary)
+    return FigureDifference(title, *counts, boundary)
 
 
 def _occupancy_unit(words: Terms, rules: OccupancyRules) -> str:

@@ -15,7 +15,7 @@ CLOCK_TOLERANCE = 0.01
 SHARE_TOLERANCE = 0.1
 """A fraction of the samples: if the share of throttled samples changes by less, it is the same."""
 
-_CLOCK, _THROTTLED = "_mhz", "throttled_"
+_CLOCK_SUFFIX, _THROTTLED_PREFIX = "_mhz", "throttled_"
 _TITLES = {"sm": "SM", "gpu": "GPU"}
 
 
@@ -31,64 +31,67 @@ class TelemetryDifference:
 
 def telemetry_differences(before: Side, after: Side) -> tuple[TelemetryDifference, ...]:
     """Return the differences of clocks and throttling; other readings decide nothing."""
-    differences = list(_clocks(before, after))
-    for name in _common(before, after):
-        one, other = before.reading(name), after.reading(name)
-        if not name.startswith(_THROTTLED) or one is None or other is None:
+    differences = list(_clock_differences(before, after))
+    for name in _common_readings(before, after):
+        before_value, after_value = before.reading(name), after.reading(name)
+        if not name.startswith(_THROTTLED_PREFIX) or before_value is None or after_value is None:
             continue
-        if abs(other - one) >= SHARE_TOLERANCE:
-            by = name.removeprefix(_THROTTLED)
-            sentence = f"throttled by {by} in {one:.0%} → {other:.0%} of samples"
-            differences.append(TelemetryDifference(name, one, other, sentence))
+        if abs(after_value - before_value) >= SHARE_TOLERANCE:
+            reason = name.removeprefix(_THROTTLED_PREFIX)
+            sentence = f"throttled by {reason} in {before_value:.0%} → {after_value:.0%} of samples"
+            differences.append(TelemetryDifference(name, before_value, after_value, sentence))
     return tuple(differences)
 
 
-def has_telemetry_difference(one: Point, other: Point) -> bool:
+def has_telemetry_difference(earlier: Point, later: Point) -> bool:
     """Whether any reading of two points differs, as ``telemetry_differences`` finds for sides of
     one point each, but fast enough for thousands."""
-    return one.readings != other.readings and any(
-        abs(other.readings[name] - value) > CLOCK_TOLERANCE * max(value, other.readings[name])
-        if name.endswith(_CLOCK)
-        else name.startswith(_THROTTLED) and abs(other.readings[name] - value) >= SHARE_TOLERANCE
-        for name, value in one.readings.items()
-        if name in other.readings
+    return earlier.readings != later.readings and any(
+        abs(later.readings[name] - value) > CLOCK_TOLERANCE * max(value, later.readings[name])
+        if name.endswith(_CLOCK_SUFFIX)
+        else name.startswith(_THROTTLED_PREFIX)
+        and abs(later.readings[name] - value) >= SHARE_TOLERANCE
+        for name, value in earlier.readings.items()
+        if name in later.readings
     )
 
 
 def has_clocks(before: Side, after: Side) -> bool:
     """Whether any clock was read on both sides."""
-    return any(name.endswith(_CLOCK) for name in _common(before, after))
+    return any(name.endswith(_CLOCK_SUFFIX) for name in _common_readings(before, after))
 
 
 def clock_changes(before: Side, after: Side) -> tuple[float, ...]:
     """Return the ratios, after to before, of the clocks that differ."""
-    return tuple(clock.after / clock.before for clock in _clocks(before, after))
+    return tuple(clock.after / clock.before for clock in _clock_differences(before, after))
 
 
-def _common(before: Side, after: Side) -> list[str]:
+def _common_readings(before: Side, after: Side) -> list[str]:
     names = {name for point in before.near for name in point.readings}
     return sorted(names & {name for point in after.near for name in point.readings})
 
 
-def _clocks(before: Side, after: Side) -> Iterator[TelemetryDifference]:
-    for name in _common(before, after):
-        one, other = before.reading(name), after.reading(name)
-        if not name.endswith(_CLOCK) or not one or not other:
+def _clock_differences(before: Side, after: Side) -> Iterator[TelemetryDifference]:
+    for name in _common_readings(before, after):
+        before_mhz, after_mhz = before.reading(name), after.reading(name)
+        if not name.endswith(_CLOCK_SUFFIX) or not before_mhz or not after_mhz:
             continue
         errors = []  # of each side's median, given the points' spread, in MHz
         for side in (before, after):
             values = [point.readings[name] for point in side.near if name in point.readings]
-            middle = median(values)
-            spread = 1.4826 * median([abs(value - middle) for value in values])
+            center = median(values)
+            spread = 1.4826 * median([abs(value - center) for value in values])
             errors.append(1.2533 * spread / math.sqrt(len(values)))
-        if abs(other - one) <= max(CLOCK_TOLERANCE * max(one, other), 2 * math.hypot(*errors)):
+        if abs(after_mhz - before_mhz) <= max(
+            CLOCK_TOLERANCE * max(before_mhz, after_mhz), 2 * math.hypot(*errors)
+        ):
             continue
-        slower, when = (before, " before") if one < other else (after, "")
-        unit = name.removesuffix(_CLOCK).removesuffix("_clock")
-        sentence = f"{_TITLES.get(unit, unit)} clock {one:,.0f} → {other:,.0f} MHz"
-        for reason in _common(before, after):
-            share = slower.reading(reason) or 0
-            if reason.startswith(_THROTTLED) and share >= SHARE_TOLERANCE:
-                by = reason.removeprefix(_THROTTLED)
-                sentence += f", throttled by {by} in {share:.0%} of samples{when}"
-        yield TelemetryDifference(name, one, other, sentence)
+        slower_side, side_note = (before, " before") if before_mhz < after_mhz else (after, "")
+        unit = name.removesuffix(_CLOCK_SUFFIX).removesuffix("_clock")
+        sentence = f"{_TITLES.get(unit, unit)} clock {before_mhz:,.0f} → {after_mhz:,.0f} MHz"
+        for reason in _common_readings(before, after):
+            share = slower_side.reading(reason) or 0
+            if reason.startswith(_THROTTLED_PREFIX) and share >= SHARE_TOLERANCE:
+                cause = reason.removeprefix(_THROTTLED_PREFIX)
+                sentence += f", throttled by {cause} in {share:.0%} of samples{side_note}"
+        yield TelemetryDifference(name, before_mhz, after_mhz, sentence)

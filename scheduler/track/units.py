@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-_TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "seconds": 1e9}
-_SHOWN = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
-_THIN = "\u202f"
+_NS_PER_UNIT = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "seconds": 1e9}
+_DISPLAY_UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
+_THIN_SPACE = "\u202f"
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,13 @@ class Scale:
 
 def scale_of(unit: str, magnitude: float) -> Scale:
     """Return the scale for figures about as large as ``magnitude``; only units of time change."""
-    ns_per_unit = _TIMES.get(unit)
+    ns_per_unit = _NS_PER_UNIT.get(unit)
     if ns_per_unit is None or not magnitude or not math.isfinite(magnitude):
         return Scale(1.0, unit)
     in_ns = _rounded(abs(magnitude) * ns_per_unit)
-    display_unit, size = next((each for each in _SHOWN if in_ns >= each[1]), _SHOWN[-1])
+    display_unit, size = next(
+        (row for row in _DISPLAY_UNITS if in_ns >= row[1]), _DISPLAY_UNITS[-1]
+    )
     return Scale(ns_per_unit / size, display_unit)
 
 
@@ -39,9 +41,9 @@ def format_value(value: float, unit: str) -> str:
     return f"{scale.text(value)} {scale.unit}".rstrip()
 
 
-def format_ratio(ratio: float, after: int = 3) -> str:
+def format_ratio(ratio: float, decimals: int = 3) -> str:
     """Format after by before, with a multiplication sign."""
-    return f"\N{MULTIPLICATION SIGN}{ratio:.{after}f}"
+    return f"\N{MULTIPLICATION SIGN}{ratio:.{decimals}f}"
 
 
 def format_digits(value: float) -> str:
@@ -50,8 +52,8 @@ def format_digits(value: float) -> str:
     size = abs(value)
     if size and not 1e-4 <= size < 1e9:
         return f"{value:.4g}"
-    after = 3 - math.floor(math.log10(_rounded(size))) if size else 0
-    text = f"{value:,.{max(0, after)}f}".replace(",", _THIN)
+    decimals = 3 - math.floor(math.log10(_rounded(size))) if size else 0
+    text = f"{value:,.{max(0, decimals)}f}".replace(",", _THIN_SPACE)
     return text.rstrip("0").rstrip(".") if value == int(value) and "." in text else text
 
 

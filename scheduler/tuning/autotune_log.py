@@ -45,7 +45,10 @@ def autotune_text(
     if modelled:
         devices = ", ".join(devices_of(entry.modelled for *_, entry in timed)) or "nothing"
         origin = f" (times modelled for {devices}{NOT_MEASURED}"
-    elif any(e.measurement is not None and e.measurement.emulated for *_, e in timed):
+    elif any(
+        line_entry.measurement is not None and line_entry.measurement.emulated
+        for *_, line_entry in timed
+    ):
         origin = " (times of the CPU emulation)"
     lines = [
         f"AUTOTUNE {title}{origin}",

@@ -41,7 +41,7 @@ def parse_buckets(
     names = sorted({name for name, _ in sizes})
     if len(names) > 1:
         raise UserError(f"all buckets must be sizes of one symbol, not of {' and '.join(names)}")
-    found = []
+    buckets = []
     for name, size in sorted(sizes):
         if size >= usual[name]:
             raise UserError(
@@ -50,8 +50,8 @@ def parse_buckets(
             )
         bindings = {**usual, name: size}
         check_bindings(bindings, symbols, guards)
-        found.append(ShapeBucket(name, size, bindings))
-    return tuple(found)
+        buckets.append(ShapeBucket(name, size, bindings))
+    return tuple(buckets)
 
 
 def unique_problems(problems: Iterable[TuningProblem]) -> tuple[TuningProblem, ...]:

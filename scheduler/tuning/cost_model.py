@@ -43,7 +43,7 @@ from scheduler.tuning.work import Work
 _LAUNCH_NS = 2000.0
 _LDS_BYTES_PER_CLOCK = 128
 _CACHE_SPEED = 4.0  # the caches' bandwidth over the memory's
-_ENOUGH_WAVES = 4.0
+_FULL_HIDING_WAVES = 4.0
 _SPILL_COST = 2.0
 
 
@@ -65,21 +65,21 @@ def expected_ns(
     scalars = dict(bindings) | caller.benchmark_request(target.name, bindings).numbers
     built = {} if build is None else build.resources
     total = 0.0
-    for number, launch in enumerate(caller.kernel.launches):
+    for launch_number, launch in enumerate(caller.kernel.launches):
         blocks = prod(max(1, evaluate(size, scalars)) for size in launch.grid)
         if launch.function in built:
             waves = float(max(1, rules.waves(built[launch.function])))
         else:
             waves = rules.waves_before_build(prod(launch.block), launch.lds_bytes, target)
         # Launches after the first only add up partial results: they cost their memory traffic only.
-        share = work if number == 0 else Work(0, 0, 0, "", 0)
-        busiest = _busiest_ns(caller, share, scalars, blocks, board)
-        total += _LAUNCH_NS + busiest / _slot_utilization(
+        launch_work = work if launch_number == 0 else Work(0, 0, 0, "", 0)
+        busiest_ns = _busiest_ns(caller, launch_work, scalars, blocks, board)
+        total += _LAUNCH_NS + busiest_ns / _slot_utilization(
             launch, blocks, waves * rules.simds(target), board
-        ) / min(1.0, waves / _ENOUGH_WAVES)
+        ) / min(1.0, waves / _FULL_HIDING_WAVES)
     if len(caller.kernel.launches) > 1:
-        partial = evaluate(caller.kernel.workspace_bytes, scalars)
-        total += 2e9 * partial / board.memory_bytes_per_s
+        partial_bytes = evaluate(caller.kernel.workspace_bytes, scalars)
+        total += 2e9 * partial_bytes / board.memory_bytes_per_s
     has_spills = any(rules.spills(resources) for resources in built.values())
     return total * (_SPILL_COST if has_spills else 1.0)
 
@@ -87,36 +87,40 @@ def expected_ns(
 def _busiest_ns(
     caller: TemplateCaller, work: Work, scalars: Mapping[str, int], blocks: int, board: Board
 ) -> float:
-    memory = 1e9 * work.bytes / board.memory_bytes_per_s
-    vector = board.vector.get("f32", 128) * board.compute_units * board.clock_mhz * 1e6
-    compute = products_ns(work.matrix_flops, work.matrix_dtype, board)
-    compute += 1e9 * work.vector_ops / vector
+    memory_ns = 1e9 * work.bytes / board.memory_bytes_per_s
+    vector_ops_per_s = board.vector.get("f32", 128) * board.compute_units * board.clock_mhz * 1e6
+    compute_ns = products_ns(work.matrix_flops, work.matrix_dtype, board)
+    compute_ns += 1e9 * work.vector_ops / vector_ops_per_s
     config = caller.kernel.config
     if "BLOCK_M" not in config or not work.matrix_flops:
-        return max(memory, compute)
+        return max(memory_ns, compute_ns)
     block_m, block_n = int(config["BLOCK_M"]), int(config["BLOCK_N"])
     steps: float = max(1, scalars.get("K", 1) // int(config.get("SPLIT_K", 1)))
     if config.get("STREAM_K"):  # the blocks divide all products among them
         steps = work.matrix_flops / (2.0 * blocks * block_m * block_n)
     # Operands of tf32 products are f32 in memory.
     dtype = DType.F32 if work.matrix_dtype == "tf32" else DType.from_label(work.matrix_dtype)
-    compute = products_ns(2.0 * blocks * block_m * block_n * steps, work.matrix_dtype, board)
-    requested = blocks * (block_m + block_n) * steps * dtype.itemsize  # bytes, mostly from caches
-    memory = max(memory, 1e9 * requested / (_CACHE_SPEED * board.memory_bytes_per_s))
+    compute_ns = products_ns(2.0 * blocks * block_m * block_n * steps, work.matrix_dtype, board)
+    requested_bytes = (
+        blocks * (block_m + block_n) * steps * dtype.itemsize
+    )  # bytes, mostly from caches
+    memory_ns = max(memory_ns, 1e9 * requested_bytes / (_CACHE_SPEED * board.memory_bytes_per_s))
     if config.get("GEMV"):
         products = blocks * block_m * block_n * steps
-        return max(memory, 1e9 * 2 * products / vector)
+        return max(memory_ns, 1e9 * 2 * products / vector_ops_per_s)
     # Each of the (about square) groups of waves reads its own rows and columns of the tile.
-    lds_rate = _LDS_BYTES_PER_CLOCK * board.compute_units * board.clock_mhz * 1e6
+    lds_bytes_per_s = _LDS_BYTES_PER_CLOCK * board.compute_units * board.clock_mhz * 1e6
     threads = prod(caller.kernel.launches[0].block)
-    across = max(1.0, math.sqrt(threads / find(board.target).wavefront))
-    return max(compute, memory, 1e9 * requested * (1.0 + across) / lds_rate)
+    waves_across = max(1.0, math.sqrt(threads / find(board.target).wavefront))
+    return max(
+        compute_ns, memory_ns, 1e9 * requested_bytes * (1.0 + waves_across) / lds_bytes_per_s
+    )
 
 
 def _slot_utilization(launch: Launch, blocks: int, waves_per_unit: float, board: Board) -> float:
     """Return the share of the block slots, over all rounds, in which a block runs."""
-    per_block = max(1, -(-prod(launch.block) // find(board.target).wavefront))
-    slots = board.compute_units * max(1, int(waves_per_unit / per_block))
+    waves_per_block = max(1, -(-prod(launch.block) // find(board.target).wavefront))
+    slots = board.compute_units * max(1, int(waves_per_unit / waves_per_block))
     rounds = -(-blocks // slots)
     if rounds > 1:
         return blocks / (rounds * slots)

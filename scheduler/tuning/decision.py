@@ -20,17 +20,17 @@ from scheduler.benchmark.measurement import Measurement
 from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.modelled_time import ModelledTime, fastest_first, is_tied
 
-_DEFAULT = 0  # its index
+_DEFAULT_INDEX = 0  # its index
 
 
-def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
+def decide(entries: Sequence[Entry], eligible: Collection[int]) -> list[Entry]:
     """Return the entries with the selected one and those that tie with the fastest marked. The
     ``reason`` of the selected entry says what decided, that of a modelled one what keeps it from
     being preferred.
 
-    ``among`` are the indices that may win. None is selected if none was timed.
+    ``eligible`` are the indices that may win. None is selected if none was timed.
     """
-    timed = {index: entry for index, entry in enumerate(entries) if index in among}
+    timed = {index: entry for index, entry in enumerate(entries) if index in eligible}
     measured = {
         index: entry.measurement
         for index, entry in timed.items()
@@ -43,15 +43,15 @@ def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
     }
     if not measured and not modelled:
         return list(entries)
-    choose = (
+    decision = (
         _choose_measured(entries, measured) if measured else _choose_modelled(entries, modelled)
     )
-    chosen, why, tied = choose
+    chosen_index, chosen_reason, tied = decision
     decided = []
     for index, entry in enumerate(entries):
         state, reason = entry.state, entry.reason
-        if index == chosen:
-            state, reason = CandidateState.CHOSEN, why
+        if index == chosen_index:
+            state, reason = CandidateState.CHOSEN, chosen_reason
         elif index in modelled and modelled[index].obstacle:
             reason = f"not preferred: {modelled[index].obstacle}"
         is_tie = index in tied and len(tied) > 1
@@ -62,8 +62,10 @@ def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
 def _choose_measured(
     entries: Sequence[Entry], measured: Mapping[int, Measurement]
 ) -> tuple[int, str, list[int]]:
-    best = min(measured.values(), key=lambda one: one.median_ns)
-    tied = [index for index, one in measured.items() if one.median_ns <= best.high_ns]
+    best = min(measured.values(), key=lambda measurement: measurement.median_ns)
+    tied = [
+        index for index, measurement in measured.items() if measurement.median_ns <= best.high_ns
+    ]
     chosen = min(tied, key=lambda index: (not entries[index].is_default, entries[index].kernel))
     samples = len(measured[chosen].samples_ns)
     is_default = entries[chosen].is_default
@@ -73,19 +75,23 @@ def _choose_measured(
 def _choose_modelled(
     entries: Sequence[Entry], modelled: Mapping[int, ModelledTime]
 ) -> tuple[int | None, str, list[int]]:
-    comparable = {index: one for index, one in modelled.items() if not one.obstacle}
+    comparable = {
+        index: modelled_time
+        for index, modelled_time in modelled.items()
+        if not modelled_time.obstacle
+    }
     order = fastest_first(comparable)
     tied = [index for index in order if is_tied(comparable[index], comparable[order[0]])]
-    default = modelled.get(_DEFAULT)
+    default = modelled.get(_DEFAULT_INDEX)
     if default is not None and default.obstacle:
-        return _DEFAULT, f"default kept, no comparison possible: {default.obstacle}", tied
-    if not tied or entries[_DEFAULT].state is CandidateState.NOT_MODELLED:
+        return _DEFAULT_INDEX, f"default kept, no comparison possible: {default.obstacle}", tied
+    if not tied or entries[_DEFAULT_INDEX].state is CandidateState.NOT_MODELLED:
         return None, "", tied
-    if _DEFAULT in tied:
+    if _DEFAULT_INDEX in tied:
         if len(tied) == 1:
-            return _DEFAULT, "", tied
-        others = _count_others(len(tied) - 1)
-        return _DEFAULT, f"{others}, as modelled: default kept", tied
+            return _DEFAULT_INDEX, "", tied
+        tie_text = _count_others(len(tied) - 1)
+        return _DEFAULT_INDEX, f"{tie_text}, as modelled: default kept", tied
     least_ns = modelled[tied[0]].time_ns.mid
     equal = [index for index in tied if modelled[index].time_ns.mid == least_ns]
     return min(equal, key=lambda index: entries[index].kernel), "", tied

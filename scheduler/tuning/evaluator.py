@@ -34,7 +34,7 @@ from scheduler.targets import Board, Target
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.work import Work
 
-_EDGE = 37  # a prime that fills no tile
+_EDGE_SIZE = 37  # a prime that fills no tile
 _MAX_ROTATIONS = 16
 
 
@@ -100,18 +100,18 @@ class BenchEvaluator:
         try:
             case = self._case(problem, dict(problem.bindings), rounding_sensitive)
             self._bench.use(case, rotation_count(problem.work, self._board))
-        except WorkerLostError as gone:
-            return gone.rejected
+        except WorkerLostError as error:
+            return error.rejected
         return None
 
     def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
         limits = replace(self._limits, check_s=min(self._limits.check_s, max(max_s, 0.1)))
-        found = check_candidate(self._bench, candidate, limits)
-        if self._problem is None or self._rounding_sensitive or not is_inaccurate(found):
-            return found
+        result = check_candidate(self._bench, candidate, limits)
+        if self._problem is None or self._rounding_sensitive or not is_inaccurate(result):
+            return result
         # From here on, each element's tolerance includes the effect of the kernel's own roundings.
-        unfit = self.use(self._problem, rounding_sensitive=True)
-        return unfit or check_candidate(self._bench, candidate, limits)
+        rejected = self.use(self._problem, rounding_sensitive=True)
+        return rejected or check_candidate(self._bench, candidate, limits)
 
     def check_edges(
         self, problem: TuningProblem, caller: TemplateCaller, library: str
@@ -124,17 +124,17 @@ class BenchEvaluator:
             for rounding_sensitive in (False, True):
                 try:
                     self._bench.use(self._case(problem, bindings, rounding_sensitive))
-                except WorkerLostError as gone:
-                    return gone.rejected
-                found = check_candidate(self._bench, edge, self._limits)
-                if not is_inaccurate(found):
+                except WorkerLostError as error:
+                    return error.rejected
+                result = check_candidate(self._bench, edge, self._limits)
+                if not is_inaccurate(result):
                     break
-            if isinstance(found, Rejected):
-                return found
-            if not found.passed:
+            if isinstance(result, Rejected):
+                return result
+            if not result.passed:
                 sizes = format_bindings(bindings)
-                reason = f"wrong result at {sizes}: error {found.max_error:.3g}"
-                return Rejected(Stage.CHECK, reason, found.detail)
+                reason = f"wrong result at {sizes}: error {result.max_error:.3g}"
+                return Rejected(Stage.CHECK, reason, result.detail)
         return None
 
     def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
@@ -168,11 +168,11 @@ def rotation_count(work: Work, board: Board | None) -> int:
 
 def edge_bindings(symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
     """Return the smallest sizes that the ranges allow, and a small prime if they allow it."""
-    least = {name: symbol.minimum for name, symbol in symbols.items()}
+    minimum = {name: symbol.minimum for name, symbol in symbols.items()}
     prime = {
-        name: max(_EDGE, symbol.minimum)
+        name: max(_EDGE_SIZE, symbol.minimum)
         if symbol.maximum is None
-        else min(max(_EDGE, symbol.minimum), symbol.maximum)
+        else min(max(_EDGE_SIZE, symbol.minimum), symbol.maximum)
         for name, symbol in symbols.items()
     }
-    return (least, prime) if least != prime else (least,)
+    return (minimum, prime) if minimum != prime else (minimum,)

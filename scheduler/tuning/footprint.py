@@ -41,9 +41,9 @@ class Guard:
 
 def elements_read(operation: Operation, lowered: Lowered, bindings: Bindings) -> dict[str, int]:
     """Return, for each buffer, a lower bound of the distinct elements that the operation reads."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     if any(evaluate(axis.size, bindings) <= 0 for axis in operation.loops):
-        return found
+        return counts
     stored = (OperandView(operation.points, store.value) for store in operation.results)
     for scope in (*operation.needed_operands, *stored):
         sizes = {axis.var: evaluate(axis.size, bindings) for axis in scope.axes}
@@ -52,8 +52,8 @@ def elements_read(operation: Operation, lowered: Lowered, bindings: Bindings) ->
                 elements = guarded_elements(load, guards, sizes, lowered, bindings)
             else:
                 elements = distinct_elements(load, sizes, bindings)
-            found[load.buffer] = max(found.get(load.buffer, 0), elements)
-    return found
+            counts[load.buffer] = max(counts.get(load.buffer, 0), elements)
+    return counts
 
 
 def guarded_loads(
@@ -105,7 +105,9 @@ def distinct_elements(load: Load, sizes: Sizes, bindings: Bindings) -> int:
                 axis: abs(evaluate(step, bindings)) for axis, step in form.coefficients.items()
             }
         reach = 0
-        for axis, step in sorted(steps.items(), key=lambda item: (item[1], str(item[0]))):
+        for axis, step in sorted(
+            steps.items(), key=lambda axis_step: (axis_step[1], str(axis_step[0]))
+        ):
             if axis in counted or step <= reach:
                 continue
             reach += step * (sizes[axis] - 1)
@@ -132,50 +134,52 @@ def guarded_elements(
     The index and the guards are split into groups with no axis in common: the count is the product
     of the groups' counts, each taken point by point.
     """
-    data = any(True for guard in guards for _ in loads(guard.condition))
-    if data or load.indirect:
+    depends_on_data = any(True for guard in guards for _ in loads(guard.condition))
+    if depends_on_data or load.indirect:
         return 0
     total = 1
-    for part in _group_indices(load, guards, sizes):
-        if not part.guards:
-            partial = replace(load, index=part.indices)
-            total *= distinct_elements(partial, {axis: sizes[axis] for axis in part.axes}, bindings)
-        elif prod(sizes[axis] for axis in part.axes) > _MAX_POINTS:
+    for group in _group_indices(load, guards, sizes):
+        if not group.guards:
+            partial = replace(load, index=group.indices)
+            total *= distinct_elements(
+                partial, {axis: sizes[axis] for axis in group.axes}, bindings
+            )
+        elif prod(sizes[axis] for axis in group.axes) > _MAX_POINTS:
             return 0
         else:
-            total *= _count_distinct(part, sizes, lowered, bindings)
+            total *= _count_distinct(group, sizes, lowered, bindings)
     return total
 
 
 def _group_indices(load: Load, guards: Sequence[Guard], sizes: Sizes) -> list[_IndexGroup]:
-    single = [_IndexGroup(frozenset(i.free_symbols & set(sizes)), indices=(i,)) for i in load.index]
+    groups = [_IndexGroup(frozenset(i.free_symbols & set(sizes)), indices=(i,)) for i in load.index]
     for guard in guards:
         symbols = {
             symbol
-            for part in walk(guard.condition)
-            if isinstance(part, IndexValue)
-            for symbol in part.expr.free_symbols
+            for new_group in walk(guard.condition)
+            if isinstance(new_group, IndexValue)
+            for symbol in new_group.expr.free_symbols
         }
-        single.append(_IndexGroup(frozenset(symbols & set(sizes)), guards=(guard,)))
-    joined: list[_IndexGroup] = []
-    for part in single:
-        group = [one for one in joined if one.axes & part.axes] + [part]
-        joined = [one for one in joined if one not in group]
-        joined.append(
+        groups.append(_IndexGroup(frozenset(symbols & set(sizes)), guards=(guard,)))
+    merged: list[_IndexGroup] = []
+    for new_group in groups:
+        connected = [other for other in merged if other.axes & new_group.axes] + [new_group]
+        merged = [other for other in merged if other not in connected]
+        merged.append(
             _IndexGroup(
-                frozenset().union(*(one.axes for one in group)),
-                tuple(index for one in group for index in one.indices),
-                tuple(guard for one in group for guard in one.guards),
+                frozenset().union(*(other.axes for other in connected)),
+                tuple(index for other in connected for index in other.indices),
+                tuple(guard for other in connected for guard in other.guards),
             )
         )
-    return joined
+    return merged
 
 
-def _count_distinct(part: _IndexGroup, sizes: Sizes, lowered: Lowered, bindings: Bindings) -> int:
+def _count_distinct(group: _IndexGroup, sizes: Sizes, lowered: Lowered, bindings: Bindings) -> int:
     """Count the distinct positions of a group's indices over the points where its guards hold."""
-    axes = tuple(Axis(v, sympy.Integer(sizes[v])) for v in sorted(part.axes, key=str))
+    axes = tuple(Axis(var, sympy.Integer(sizes[var])) for var in sorted(group.axes, key=str))
 
-    def over_points(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    def evaluate_at_points(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         try:
             return (
                 view_value(OperandView(axes, value), {}, lowered, bindings).astype(np.int64).ravel()
@@ -183,11 +187,13 @@ def _count_distinct(part: _IndexGroup, sizes: Sizes, lowered: Lowered, bindings:
         except OverflowError:
             raise UserError("an index exceeds 64 bits") from None
 
-    points = prod(sizes[axis] for axis in part.axes)
-    used = np.ones(points, dtype=bool)
-    for guard in part.guards:
-        used &= over_points(guard.condition).astype(bool) == guard.holds
-    if not part.indices:
-        return int(used.any())
-    places = np.stack([over_points(IndexValue(i, DType.I64))[used] for i in part.indices])
-    return int(np.unique(places, axis=1).shape[1])
+    points = prod(sizes[axis] for axis in group.axes)
+    is_read = np.ones(points, dtype=bool)
+    for guard in group.guards:
+        is_read &= evaluate_at_points(guard.condition).astype(bool) == guard.holds
+    if not group.indices:
+        return int(is_read.any())
+    positions = np.stack(
+        [evaluate_at_points(IndexValue(index, DType.I64))[is_read] for index in group.indices]
+    )
+    return int(np.unique(positions, axis=1).shape[1])

@@ -42,19 +42,19 @@ def compare_fusion(
 ) -> tuple[FusionComparison, ...]:
     """Compare each fused node with its parts, which were problems of the same run."""
     best: dict[str, Measurement | None] = {
-        node: one.chosen.measurement if one.chosen else None
-        for one in result.problems
-        for node in one.problem.nodes
+        node: problem_result.chosen.measurement if problem_result.chosen else None
+        for problem_result in result.problems
+        for node in problem_result.problem.nodes
     }
     comparisons = []
     for node, names in parts.items():
         fused = best.get(node)
-        measured = [one for name in names if (one := best.get(name)) is not None]
+        measured = [part for name in names if (part := best.get(name)) is not None]
         if fused is None or len(measured) < len(names):
             fused_ns = None if fused is None else fused.median_ns
             comparisons.append(FusionComparison(node, names, fused_ns, None, False))
             continue
-        unfused_ns = sum(one.median_ns for one in measured)
-        is_faster = sum(one.high_ns for one in measured) < fused.low_ns
+        unfused_ns = sum(part.median_ns for part in measured)
+        is_faster = sum(part.high_ns for part in measured) < fused.low_ns
         comparisons.append(FusionComparison(node, names, fused.median_ns, unfused_ns, is_faster))
     return tuple(comparisons)

@@ -67,10 +67,14 @@ def measure_interleaved(
         make_case(node, lowered, bindings, np.random.default_rng(seed)).save(Path(folder))
         try:
             bench.use(Path(folder), rotation_count(work, board))
-            checks = {key: check_candidate(bench, one, limits) for key, one in candidates.items()}
-        except WorkerLostError as gone:
-            return dict.fromkeys(candidates, gone.rejected)
-        correct = [key for key, one in checks.items() if isinstance(one, Check) and one.passed]
+            checks = {
+                key: check_candidate(bench, built, limits) for key, built in candidates.items()
+            }
+        except WorkerLostError as error:
+            return dict.fromkeys(candidates, error.rejected)
+        correct = [
+            key for key, check in checks.items() if isinstance(check, Check) and check.passed
+        ]
         sample = sampler(bench, candidates, limits)
         samples = _sample_rounds(correct, sample, plan, floor_ns, progress)
     outcomes: dict[str, Outcome] = {}
@@ -84,8 +88,8 @@ def measure_interleaved(
             outcomes[key] = timed
         else:
             kernel = candidates[key].request.kernel
-            facts = (kernel, device.id, bindings, timed, check, device.emulated, work.bytes)
-            outcomes[key] = summarise(*facts)
+            arguments = (kernel, device.id, bindings, timed, check, device.emulated, work.bytes)
+            outcomes[key] = summarise(*arguments)
     return outcomes
 
 
@@ -97,10 +101,12 @@ def _sample_rounds(
         key: screen(key, sample, plan, floor_ns) for key in keys
     }
     forward = True
-    while waiting := [
-        key for key, one in results.items() if isinstance(one, Samples) and not plan.done(one)
+    while unfinished := [
+        key
+        for key, result in results.items()
+        if isinstance(result, Samples) and not plan.done(result)
     ]:
-        for key in waiting if forward else reversed(waiting):
+        for key in unfinished if forward else reversed(unfinished):
             samples = results[key]
             assert isinstance(samples, Samples)
             timing = sample(key, samples.batch)
@@ -109,6 +115,6 @@ def _sample_rounds(
             else:
                 samples.add(timing, floor_ns)
         forward = not forward
-        counts = [one.count for one in results.values() if isinstance(one, Samples)]
+        counts = [result.count for result in results.values() if isinstance(result, Samples)]
         progress(sum(counts), plan.max_samples * len(keys))
     return results

@@ -137,7 +137,9 @@ def build_facts(build: Build) -> dict[str, Any]:
     return {
         "code_digest": build.code_digest,
         "compile_s": 0.0 if build.cached else build.duration_s,
-        "resources": {name: dict(one) for name, one in build.resources.items()},
+        "resources": {
+            name: dict(function_resources) for name, function_resources in build.resources.items()
+        },
     }
 
 
@@ -169,10 +171,10 @@ def write_jsonl(
 ) -> None:
     """Write the run's facts on the first line, then a line for each candidate, then one for each
     fused kernel that was timed against its parts."""
-    first = {"record": "run", "schema": LEDGER_SCHEMA, **header}
-    last = [{"record": "fusion", **fusion} for fusion in fusions]
+    first_line = {"record": "run", "schema": LEDGER_SCHEMA, **header}
+    fusion_lines = [{"record": "fusion", **fusion} for fusion in fusions]
     with path.open("w", encoding="utf-8") as file:
-        for line in (first, *(entry.to_json() for entry in entries), *last):
+        for line in (first_line, *(entry.to_json() for entry in entries), *fusion_lines):
             file.write(json.dumps(line, default=str) + "\n")
 
 
@@ -192,10 +194,12 @@ def read_jsonl(path: Path) -> dict[int, dict[str, Any]]:
     try:
         with path.open(encoding="utf-8") as file:
             lines = {n: json.loads(line) for n, line in enumerate(file, start=1) if line.strip()}
-        first = lines[min(lines)] if lines else {}
-        if first["record"] != "run" or first["schema"] != LEDGER_SCHEMA:
+        header = lines[min(lines)] if lines else {}
+        if header["record"] != "run" or header["schema"] != LEDGER_SCHEMA:
             raise UserError(f"{path} is not a ledger of this version")
-        return {number: one for number, one in lines.items() if one["record"] == "candidate"}
+        return {
+            number: record for number, record in lines.items() if record["record"] == "candidate"
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} cannot be read as a ledger: {error}") from None
 
@@ -222,9 +226,9 @@ def best_of_backends(entries: Iterable[Entry]) -> tuple[BackendBest, ...]:
     timed: dict[str, list[tuple[float, str, int]]] = {}
     for entry in entries:
         if entry.measurement is not None:
-            one = (entry.measurement.median_ns, entry.kernel, len(entry.measurement.samples_ns))
-            timed.setdefault(backend_of_kernel(entry.kernel), []).append(one)
-    best = sorted((min(each), backend, len(each)) for backend, each in timed.items())
+            timing = (entry.measurement.median_ns, entry.kernel, len(entry.measurement.samples_ns))
+            timed.setdefault(backend_of_kernel(entry.kernel), []).append(timing)
+    best = sorted((min(timings), backend, len(timings)) for backend, timings in timed.items())
     return tuple(
         BackendBest(backend, kernel, median, samples, count, median / best[0][0][0])
         for (median, kernel, samples), backend, count in best

@@ -81,13 +81,23 @@ class MeasuringTimer:
         states = tuner.states
         ready = [state for state in states if state.is_ready]
         if ready:
-            self._run_turn(tuner, min(ready, key=lambda c: c.spent_s + _trial_s(c, states)))
+            self._run_turn(
+                tuner,
+                min(
+                    ready,
+                    key=lambda candidate_state: (
+                        candidate_state.spent_s + _trial_s(candidate_state, states)
+                    ),
+                ),
+            )
             return True
-        building = [state.waiting[0][1] for state in states if state.waiting and not state.closed]
-        if not building:
+        building_futures = [
+            state.waiting[0][1] for state in states if state.waiting and not state.closed
+        ]
+        if not building_futures:
             return False
         with self._meter.waiting():
-            wait(building, timeout=POLL_S, return_when=FIRST_COMPLETED)
+            wait(building_futures, timeout=POLL_S, return_when=FIRST_COMPLETED)
         for state in states:
             self._close_if_over_budget(state, states)
         return True
@@ -108,11 +118,11 @@ class MeasuringTimer:
             if isinstance(built, Rejected):
                 tuner.reject(state, index, built)
                 continue
-            unfit = None if in_use else self._evaluator.use(state.problem)
+            rejected = None if in_use else self._evaluator.use(state.problem)
             tuner.stop_if_cancelled()
-            if unfit is not None:
-                tuner.reject(state, index, unfit)
-                state.close(unfit.reason)
+            if rejected is not None:
+                tuner.reject(state, index, rejected)
+                state.close(rejected.reason)
                 break
             in_use = True
             self._try(tuner, state, index)
@@ -135,12 +145,12 @@ class MeasuringTimer:
 
     def _screen(self, state: ProblemState, index: int) -> Samples | Rejected:
         candidate = state.candidate(index)
-        earlier = self._measured.get(candidate.request.kernel)
-        if isinstance(earlier, Rejected):
-            return earlier
-        if earlier is not None:
-            state.checks[index] = earlier.check
-            return screen(candidate.key, _replay(earlier), self._screening, state.floor_ns)
+        recorded = self._measured.get(candidate.request.kernel)
+        if isinstance(recorded, Rejected):
+            return recorded
+        if recorded is not None:
+            state.checks[index] = recorded.check
+            return screen(candidate.key, _replay(recorded), self._screening, state.floor_ns)
         check = self._evaluator.check(candidate, self._meter.left_s)
         if isinstance(check, Rejected):
             return check
@@ -194,11 +204,11 @@ class MeasuringTimer:
             return tuner.cancellation.cancelled or self._meter.seconds + next_s > until_s
 
         # Screening ran while compilers did: its times only select the finalists.
-        fresh = {c.key: Samples(state.screened[i].batch) for i, c in candidates.items()}
+        new_samples = {c.key: Samples(state.screened[i].batch) for i, c in candidates.items()}
         sample = self._evaluator.sampler(
             {c.key: c for c in candidates.values()}, self._meter.left_s
         )
-        halved = halve(fresh, sample, self._plan, state.floor_ns, stop)
+        halved = halve(new_samples, sample, self._plan, state.floor_ns, stop)
         tuner.stop_if_cancelled()
         for key, rejected in halved.rejected.items():
             state.rejected[index_of[key]] = rejected
@@ -227,8 +237,10 @@ def _replay(measurement: Measurement) -> Sampler:
     """Return a sampler that repeats the samples of a measurement, which are of one launch each."""
     readings = measurement.readings
     launches = cycle(
-        Timing(ns, {name: values[i] for name, values in readings.items() if i < len(values)})
-        for i, ns in enumerate(measurement.samples_ns)
+        Timing(
+            ns, {name: values[index] for name, values in readings.items() if index < len(values)}
+        )
+        for index, ns in enumerate(measurement.samples_ns)
     )
 
     def sample(_: str, batch: int) -> Timing:
@@ -244,8 +256,12 @@ def _trial_s(state: ProblemState, states: Sequence[ProblemState]) -> float:
     if state.trials_s:
         return state.trial_s
     kind = state.problem.node.kind
-    peers = [c for c in states if c.trials_s and c.problem.node.kind is kind]
-    peer = max(peers, key=lambda c: c.problem.work.size, default=None)
+    peers = [
+        peer_state
+        for peer_state in states
+        if peer_state.trials_s and peer_state.problem.node.kind is kind
+    ]
+    peer = max(peers, key=lambda peer_state: peer_state.problem.work.size, default=None)
     if peer is None:
         return 0.0
     return peer.trial_s * state.problem.work.size / max(1, peer.problem.work.size)

@@ -16,9 +16,9 @@ from cattrs import Converter
 from scheduler.cycles.report import Band
 from scheduler.ir.codec import decode, make_codec
 
-#: The least difference by which the model tells two kernels apart: smaller ones were noise against
-#: measurements (docs/adr/0028-modelled-times.md).
-LEAST_DIFFERENCE = 0.10
+#: The smallest difference by which the model tells two kernels apart: smaller ones were noise
+#: against measurements (docs/adr/0028-modelled-times.md).
+MIN_DIFFERENCE = 0.10
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class ModelledTime:
         return f"not checked: {self.unchecked}" if self.unchecked else ""
 
 
-def is_tied(one: ModelledTime, fastest: ModelledTime) -> bool:
-    """Whether the model cannot call ``one`` slower: at some end of the band, with the same
+def is_tied(candidate: ModelledTime, fastest: ModelledTime) -> bool:
+    """Whether the model cannot call ``candidate`` slower: at some end of the band, with the same
     constants for both, the difference is too small for the model to tell."""
-    ends = zip(_ends(one.time_ns), _ends(fastest.time_ns), strict=True)
-    return any(slow <= (1 + LEAST_DIFFERENCE) * fast for slow, fast in ends)
+    ends = zip(_ends(candidate.time_ns), _ends(fastest.time_ns), strict=True)
+    return any(slow <= (1 + MIN_DIFFERENCE) * fast for slow, fast in ends)
 
 
 def fastest_first(times: Mapping[int, ModelledTime]) -> list[int]:
@@ -69,7 +69,7 @@ def fastest_first(times: Mapping[int, ModelledTime]) -> list[int]:
 
 def devices_of(figures: Iterable[ModelledTime | None]) -> Sequence[str]:
     """Return the modelled devices, each once."""
-    return list(dict.fromkeys(one.device for one in figures if one is not None))
+    return list(dict.fromkeys(modelled.device for modelled in figures if modelled is not None))
 
 
 def to_json(modelled: ModelledTime) -> dict[str, Any]:

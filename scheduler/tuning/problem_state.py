@@ -58,7 +58,7 @@ class ProblemState:
         self.search = Search(
             problem.configs,
             np.random.default_rng([setting.seed, number]),
-            [e for e in self.expected if e is not None] or None,
+            [time_ns for time_ns in self.expected if time_ns is not None] or None,
             [
                 *(problem.configs[index] for index in setting.start.first_candidates(problem)),
                 *nearest_configs(setting.known, problem.shape),
@@ -114,10 +114,16 @@ class ProblemState:
             return index, built
         meter.compiles -= built.cached
         self.builds[index] = built
-        self.expected[index] = refined = self._expected(index, built)
-        measured = [self.expected[i] for i in self.screened]
-        best = min((e for e in measured if e is not None), default=None)
-        if refined is not None and best is not None and refined > _POSTPONE_RATIO * best:
+        self.expected[index] = refined_ns = self._expected(index, built)
+        measured = [self.expected[screened_index] for screened_index in self.screened]
+        best_expected_ns = min(
+            (time_ns for time_ns in measured if time_ns is not None), default=None
+        )
+        if (
+            refined_ns is not None
+            and best_expected_ns is not None
+            and refined_ns > _POSTPONE_RATIO * best_expected_ns
+        ):
             self.search.tell(index, None)
             self.postponed.append(index)
             return None
@@ -198,16 +204,16 @@ class ProblemState:
                 node=problem.node.name,
                 bindings=problem.bindings,
                 kernel="",
-                template=one.template,
-                config=dict(one.config),
-                description=" ".join(f"{key}={value}" for key, value in one.config),
-                state=state_of(one.rejected),
-                stage=str(one.rejected.stage),
-                reason=one.rejected.reason,
-                detail=one.rejected.detail,
+                template=rejected_config.template,
+                config=dict(rejected_config.config),
+                description=" ".join(f"{key}={value}" for key, value in rejected_config.config),
+                state=state_of(rejected_config.rejected),
+                stage=str(rejected_config.rejected.stage),
+                reason=rejected_config.rejected.reason,
+                detail=rejected_config.rejected.detail,
                 shape=shape,
             )
-            for one in problem.rejected
+            for rejected_config in problem.rejected
         ]
 
     def _outcome(self, index: int) -> Outcome | ModelledTime | None:

@@ -118,9 +118,9 @@ def call_of(
 
 def _title(node: SchedulerNode, schedule: Schedule, bindings: Bindings) -> str:
     symbols = schedule.lowered.graph.symbols
-    changed = {name: size for name, size in bindings.items() if size != symbols[name].hint}
-    at = f" at {format_bindings(changed)}" if changed else ""
-    return title(node, schedule.lowered, bindings) + at
+    other_sizes = {name: size for name, size in bindings.items() if size != symbols[name].hint}
+    suffix = f" at {format_bindings(other_sizes)}" if other_sizes else ""
+    return title(node, schedule.lowered, bindings) + suffix
 
 
 def _template_config(caller: TemplateCaller) -> tuple[str, dict[str, ConfigValue]]:
@@ -145,9 +145,9 @@ def find_problems(
     nodes = [node for node in schedule.nodes if node.kind.has_kernel]
     if only:
         nodes = [node for node in nodes if node.name in only or set(node.nodes) & set(only)]
-        known = {name for node in nodes for name in (node.name, *node.nodes)}
+        selected_names = {name for node in nodes for name in (node.name, *node.nodes)}
         for name in only:
-            if name not in known:
+            if name not in selected_names:
                 raise UserError(
                     f"{name}: no such kernel; `python -m scheduler lower` lists the kernels"
                 )
@@ -155,20 +155,28 @@ def find_problems(
     for node in nodes:
         groups.setdefault(problem_of(node, schedule.lowered), []).append(node)
     problems = []
-    for identity, (first, *same) in groups.items():
+    for identity, (first, *repeats) in groups.items():
         default, offered = (shared or backend).default(first), backend.candidates(first)
         config = _template_config(default)
         problems.append(
             TuningProblem(
                 identity=identity,
                 node=first,
-                nodes=tuple(node.name for node in (first, *same)),
+                nodes=tuple(node.name for node in (first, *repeats)),
                 bindings=dict(bindings),
-                callers=(default, *(c for c in offered.callers if _template_config(c) != config)),
+                callers=(
+                    default,
+                    *(caller for caller in offered.callers if _template_config(caller) != config),
+                ),
                 rejected=offered.rejected,
                 request=default.benchmark_request(target.name, bindings),
                 work=work_of(first, schedule.lowered, bindings),
                 title=_title(first, schedule, bindings),
             )
         )
-    return tuple(sorted(problems, key=lambda p: (p.work.matrix_flops, p.work.bytes, p.name)))
+    return tuple(
+        sorted(
+            problems,
+            key=lambda problem: (problem.work.matrix_flops, problem.work.bytes, problem.name),
+        )
+    )

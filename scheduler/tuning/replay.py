@@ -48,29 +48,31 @@ class CallSite:
         ``uses`` is not empty. Raises ``UserError`` if it does not fit."""
         use = next((use for use in uses if use.place == self.place), uses[0])
         buffers = [*self.node.reads, *self.node.writes]
-        renamed = dict(zip(use.buffers, buffers, strict=True))
-        call = RecordedCall(kernel, use.args, use.call, renamed)
+        buffer_names = dict(zip(use.buffers, buffers, strict=True))
+        call = RecordedCall(kernel, use.args, use.call, buffer_names)
         return call.request(target, self.bindings, self.lowered.buffers)
 
 
 def find_call_site(
-    places: Sequence[GraphNodeRef],
+    references: Sequence[GraphNodeRef],
     problem: str,
     sizes: Mapping[str, int],
-    scheduled: Callable[[GraphNodeRef], Schedule | None],
+    schedule_of: Callable[[GraphNodeRef], Schedule | None],
 ) -> CallSite:
-    """Return the first place that has the problem with that hash now; ``scheduled`` returns None if
-    the file is gone. Raises ``UserError`` if no place has it."""
-    for place in places:
-        schedule = scheduled(place)
-        named = [node for node in schedule.nodes if node.name == place.node] if schedule else []
-        if schedule is None or not named:
+    """Return the first reference that has the problem with that hash now; ``schedule_of`` returns
+    None if the file is gone. Raises ``UserError`` if no reference has it."""
+    for reference in references:
+        schedule = schedule_of(reference)
+        matching_nodes = (
+            [node for node in schedule.nodes if node.name == reference.node] if schedule else []
+        )
+        if schedule is None or not matching_nodes:
             continue
-        node, lowered = named[0], schedule.lowered
+        node, lowered = matching_nodes[0], schedule.lowered
         if problem_of(node, lowered).digest == problem:
             symbols = lowered.graph.symbols
             bindings = {name: sizes.get(name, info.hint) for name, info in symbols.items()}
-            return CallSite(place, node, lowered, bindings)
+            return CallSite(reference, node, lowered, bindings)
     raise UserError(
         "the problem no longer exists: this version of Kiln generates other kernels, or the model"
         " was deleted"

@@ -53,11 +53,11 @@ def limit(work: Work, board: Board, *, cached: bool = False) -> Limit:
     With ``cached``, as much as fits into the board's caches may be there already: no honest sample
     is faster, whatever ran before it.
     """
-    moved = float(work.bytes)
+    moved_bytes = float(work.bytes)
     if cached:
-        moved = max(0.0, moved - board.l2_bytes - board.last_level_bytes)
+        moved_bytes = max(0.0, moved_bytes - board.l2_bytes - board.last_level_bytes)
     return Limit(
-        memory_ns=1e9 * moved / board.memory_bytes_per_s,
+        memory_ns=1e9 * moved_bytes / board.memory_bytes_per_s,
         products_ns=products_ns(work.matrix_flops, work.matrix_dtype, board),
     )
 
@@ -80,6 +80,6 @@ def intensity(work: Work) -> Intensity | None:
     return None
 
 
-def peak(kind: Intensity, board: Board) -> float | None:
+def peak(work_intensity: Intensity, board: Board) -> float | None:
     """Return the board's operations per second of that kind; None if no rate is published."""
-    return board.peak_flops(kind.dtype, use_matrix=kind.unit == "matrix")
+    return board.peak_flops(work_intensity.dtype, use_matrix=work_intensity.unit == "matrix")

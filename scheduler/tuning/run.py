@@ -103,15 +103,15 @@ def tune(
     cancellation = cancellation or Cancellation()
     with ExitStack() as stack:
         stack.callback(pool.close)
-        run_on, run_device, rotate_beyond = target, device.id, board
+        run_target, run_device, rotate_beyond = target, device.id, board
         if model_tools is not None:
             stack.callback(model_tools.close)
-            run_on = emulation_for(device)
-            run_device, rotate_beyond = default_device(run_on), None
+            run_target = emulation_for(device)
+            run_device, rotate_beyond = default_device(run_target), None
         bench = stack.enter_context(
             BenchEvaluator(
                 run_device,
-                run_on,
+                run_target,
                 plan.lowered,
                 seed=options.seed,
                 board=rotate_beyond,
@@ -122,6 +122,6 @@ def tune(
         if model_tools is None:
             timer = MeasuringTimer(bench, pool, setting.plan, meter, options.measured)
         else:
-            gate = EmulationGate(bench, run_on, plan.lowered)
+            gate = EmulationGate(bench, run_target, plan.lowered)
             timer = ModelTimer(gate, pool, model_tools, meter)
         return Tuner(problems, setting, timer, meter, on_event, cancellation).run()

@@ -33,8 +33,13 @@ class Search:
         self._size = len(configs)
         space = Space(tuple(configs))
         self._strategy = find_strategy(strategy).make(space, rng, expected_ns)
-        found = (i for one in first for i, config in enumerate(configs) if _is_same(one, config))
-        self._first = list(dict.fromkeys([0, *found]))
+        first_indices = (
+            index
+            for first_config in first
+            for index, config in enumerate(configs)
+            if _is_same(first_config, config)
+        )
+        self._first = list(dict.fromkeys([0, *first_indices]))
         self._results: dict[int, float] = {}
         self._pending: dict[int, None] = {}
 
@@ -58,15 +63,18 @@ class Search:
         for index, time in self._results.items():
             history.add(index, time)
         timed = [time for time in self._results.values() if not np.isnan(time)]
-        middling = float(np.median(timed)) if timed else float("nan")
+        median_time = float(np.median(timed)) if timed else float("nan")
         for index in self._pending:
-            history.add(index, middling)
+            history.add(index, median_time)
         return history
 
 
-def _is_same(one: Mapping[str, ConfigValue], other: Mapping[str, ConfigValue]) -> bool:
+def _is_same(config: Mapping[str, ConfigValue], other: Mapping[str, ConfigValue]) -> bool:
     """Whether two configurations are the same; if both name a template, the templates too."""
-    if TEMPLATE in one and TEMPLATE in other:
-        return dict(one) == dict(other)
-    ones, others = ({k: v for k, v in c.items() if k != TEMPLATE} for c in (one, other))
+    if TEMPLATE in config and TEMPLATE in other:
+        return dict(config) == dict(other)
+    ones, others = (
+        {name: value for name, value in each_config.items() if name != TEMPLATE}
+        for each_config in (config, other)
+    )
     return ones == others

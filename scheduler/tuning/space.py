@@ -68,7 +68,7 @@ class Space:
         columns = []
         for name in self.parameters:
             values = self._values(name)
-            order = {value: rank for rank, value in enumerate(sorted(set(values), key=_order))}
+            order = {value: rank for rank, value in enumerate(sorted(set(values), key=_sort_key))}
             columns.append([order[value] for value in values])
         return np.array(columns, dtype=np.int64).T
 
@@ -81,12 +81,12 @@ class Space:
 
 
 def _columns(values: Sequence[Value]) -> list[Floats]:
-    distinct = sorted(set(values), key=_order)
+    distinct = sorted(set(values), key=_sort_key)
     if len(distinct) < 2:
         return []
     if any(isinstance(value, str) for value in distinct):
-        chosen = distinct if len(distinct) > 2 else distinct[1:]
-        return [np.array([float(value == one) for value in values]) for one in chosen]
+        shown_values = distinct if len(distinct) > 2 else distinct[1:]
+        return [np.array([float(value == text) for value in values]) for text in shown_values]
     column = np.array([float(value) for value in values])
     columns = [column]
     if column.min() > 0 and len(distinct) > 2:
@@ -94,12 +94,14 @@ def _columns(values: Sequence[Value]) -> list[Floats]:
         if all(float(value).is_integer() for value in values):
             numbers = np.array([int(value) for value in values])
             columns.append(np.log2(numbers // (numbers & -numbers)))  # the odd part
-    spans = [(one, one.min(), one.max()) for one in columns]
-    return [(one - low) / (high - low) for one, low, high in spans if high > low]
+    spans = [(column_values, column_values.min(), column_values.max()) for column_values in columns]
+    return [
+        (column_values - low) / (high - low) for column_values, low, high in spans if high > low
+    ]
 
 
-def _order(value: Value) -> tuple[bool, float, str]:
+def _sort_key(parameter_value: Value) -> tuple[bool, float, str]:
     """Sort key: numbers by size, then text, so that any two values can be compared."""
-    if isinstance(value, str):
-        return True, 0.0, value
-    return False, float(value), ""
+    if isinstance(parameter_value, str):
+        return True, 0.0, parameter_value
+    return False, float(parameter_value), ""

@@ -43,14 +43,14 @@ def fit_hyperparameters(
     """Return better hyperparameters than ``start`` if a random search finds some; ``points`` are n
     x d, ``values`` n and standardised."""
     dimensions = points.shape[1]
-    tried = [start]
+    candidates = [start]
     for _ in range(_PRIOR_DRAWS):
         scales = np.exp(rng.normal(_SCALE_CENTRE, 0.8, dimensions))
-        tried.append(Hyperparameters(scales, 10 ** rng.uniform(-4, -1)))
+        candidates.append(Hyperparameters(scales, 10 ** rng.uniform(-4, -1)))
     for _ in range(_LOCAL_DRAWS):
         scales = start.scales * np.exp(rng.normal(0, 0.4, dimensions))
-        tried.append(Hyperparameters(scales, start.noise * np.exp(rng.normal(0, 0.5))))
-    return max(tried, key=lambda one: _evidence(points, values, one))
+        candidates.append(Hyperparameters(scales, start.noise * np.exp(rng.normal(0, 0.5))))
+    return max(candidates, key=lambda candidate: _evidence(points, values, candidate))
 
 
 class Posterior:
@@ -66,8 +66,8 @@ class Posterior:
         self._hyperparameters = hyperparameters
         self.known = [int(index) for index in known]
         self._factor = _cholesky(points[known], hyperparameters)
-        across = _kernel(points[known], points, hyperparameters.scales)
-        solved = _solve_triangular(self._factor, across)
+        covariance = _kernel(points[known], points, hyperparameters.scales)
+        solved = _solve_triangular(self._factor, covariance)
         self._solved = np.empty((2 * len(known) + 16, len(points)))
         self._solved[: len(known)] = solved
         self._explained: Floats = np.einsum("ij,ij->j", solved, solved)
@@ -75,18 +75,18 @@ class Posterior:
     def add(self, index: int) -> None:
         """Add an index whose value is known."""
         size, points = len(self.known), self._points
-        across = _kernel(points[[index]], points, self._hyperparameters.scales)[0]
-        row = self._solved[:size, index].copy()
-        squared = 1.0 + self._hyperparameters.noise + _JITTER - float(row @ row)
+        covariance = _kernel(points[[index]], points, self._hyperparameters.scales)[0]
+        factor_row = self._solved[:size, index].copy()
+        squared = 1.0 + self._hyperparameters.noise + _JITTER - float(factor_row @ factor_row)
         pivot = float(np.sqrt(max(squared, _JITTER)))
-        fresh = (across - row @ self._solved[:size]) / pivot
+        new_row = (covariance - factor_row @ self._solved[:size]) / pivot
         if size == len(self._solved):
             self._solved = np.vstack([self._solved, np.empty_like(self._solved)])
-        self._solved[size] = fresh
-        self._explained += fresh * fresh
+        self._solved[size] = new_row
+        self._explained += new_row * new_row
         factor = np.zeros((size + 1, size + 1))
         factor[:size, :size] = self._factor
-        factor[size, :size], factor[size, size] = row, pivot
+        factor[size, :size], factor[size, size] = factor_row, pivot
         self._factor = factor
         self.known.append(index)
 
@@ -100,21 +100,21 @@ class Posterior:
         return weights @ self._solved[:size], np.sqrt(unexplained * variance)
 
 
-def _evidence(points: Floats, values: Floats, one: Hyperparameters) -> float:
+def _evidence(points: Floats, values: Floats, hyperparameters: Hyperparameters) -> float:
     """Return the log marginal likelihood (its variance integrated out) plus the scales' log
     prior."""
-    factor = _cholesky(points, one)
+    factor = _cholesky(points, hyperparameters)
     solved = _solve_triangular(factor, values)
     variance = max(float(solved @ solved) / len(values), _MIN_VARIANCE)
     likelihood = -0.5 * len(values) * np.log(variance) - np.log(np.diag(factor)).sum()
-    prior = -0.5 * (((np.log(one.scales) - _SCALE_CENTRE) / _SCALE_SPREAD) ** 2).sum()
+    prior = -0.5 * (((np.log(hyperparameters.scales) - _SCALE_CENTRE) / _SCALE_SPREAD) ** 2).sum()
     return float(likelihood + prior)
 
 
-def _cholesky(points: Floats, one: Hyperparameters) -> Floats:
+def _cholesky(points: Floats, hyperparameters: Hyperparameters) -> Floats:
     """Return the lower Cholesky factor of the kernel matrix."""
-    matrix = _kernel(points, points, one.scales)
-    matrix[np.diag_indices_from(matrix)] += one.noise + _JITTER
+    matrix = _kernel(points, points, hyperparameters.scales)
+    matrix[np.diag_indices_from(matrix)] += hyperparameters.noise + _JITTER
     factor: Floats = np.linalg.cholesky(matrix).astype(np.float64)
     return factor
 

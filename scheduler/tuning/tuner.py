@@ -23,7 +23,7 @@ from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.problem_state import ProblemState, RunSettings
 from scheduler.tuning.problems import TuningProblem
 
-_AHEAD = 6  # candidates of a problem in flight at once
+_MAX_IN_FLIGHT = 6  # candidates of a problem in flight at once
 POLL_S = 0.2  # the longest wait for a build until the budget is looked at again
 
 
@@ -51,18 +51,18 @@ class ProblemResult:
     @property
     def chosen(self) -> Entry | None:
         """The selected candidate."""
-        return next((one for one in self.entries if one.state is CandidateState.CHOSEN), None)
+        return next((entry for entry in self.entries if entry.state is CandidateState.CHOSEN), None)
 
     @property
     def tied(self) -> tuple[Entry, ...]:
         """The candidates that cannot be called slower than the fastest; empty if it has no
         rival."""
-        return tuple(one for one in self.entries if one.tied)
+        return tuple(entry for entry in self.entries if entry.tied)
 
     @property
     def is_modelled(self) -> bool:
         """Whether the times are modelled, that is, none was measured."""
-        return any(one.is_modelled for one in self.entries)
+        return any(entry.is_modelled for entry in self.entries)
 
     def autotune_text(self) -> str:
         """Return the problem's log in Inductor's format; it says so if its times are modelled."""
@@ -102,7 +102,9 @@ class TuningResult:
 
     def configs_at(self, bindings: Mapping[str, int]) -> dict[str, ChosenConfig]:
         """Return the same as ``configs``, for the problems at these sizes only."""
-        return self._configs(one for one in self.problems if one.problem.bindings == bindings)
+        return self._configs(
+            result for result in self.problems if result.problem.bindings == bindings
+        )
 
     def _configs(self, results: Iterable[ProblemResult]) -> dict[str, ChosenConfig]:
         configs: dict[str, ChosenConfig] = {}
@@ -158,7 +160,7 @@ class Tuner:
         on_event: Callable[[Event], None] = lambda _: None,
         cancellation: Cancellation | None = None,
     ) -> None:
-        self.states = [ProblemState(p, setting, number) for number, p in enumerate(problems)]
+        self.states = [ProblemState(problem, setting, n) for n, problem in enumerate(problems)]
         self._timer = timer
         self._meter = meter
         self._on_event = on_event
@@ -210,13 +212,13 @@ class Tuner:
             self.stop_if_cancelled()
             if not self._timer.collect(self):
                 return
-            for ahead in range(1, _AHEAD + 1):  # the defaults of all problems compile first
+            for ahead in range(1, _MAX_IN_FLIGHT + 1):  # the defaults of all problems compile first
                 for state in self.states:
                     self.feed(state, ahead)
             if not self._timer.advance(self):
                 return
 
-    def feed(self, state: ProblemState, ahead: int = _AHEAD) -> None:
+    def feed(self, state: ProblemState, ahead: int = _MAX_IN_FLIGHT) -> None:
         """Keep candidates of a problem in flight; its default is built whatever the budget."""
         while not (state.closed or state.asked_all):
             in_flight = self._timer.in_flight(state)

@@ -54,11 +54,11 @@ class WarmStart:
     @property
     def device(self) -> str:
         """The modelled device."""
-        return ", ".join(devices_of(one for _, one in self.lines.values()))
+        return ", ".join(devices_of(modelled for _, modelled in self.lines.values()))
 
     def check_for(self, target: str) -> None:
         """Raise ``UserError`` if another target was modelled."""
-        for device in devices_of(one for _, one in self.lines.values()):
+        for device in devices_of(modelled_time for _, modelled_time in self.lines.values()):
             modelled = board_of_device(device).target
             if modelled != target:
                 raise UserError(
@@ -68,20 +68,24 @@ class WarmStart:
     def modelled_times(self, problem: TuningProblem) -> dict[int, ModelledTime]:
         """Return, by candidate index, the modelled times of the problem's exact kernels."""
         return {
-            index: one
-            for index, (kernel, one) in self._match(problem).items()
+            index: modelled
+            for index, (kernel, modelled) in self._match(problem).items()
             if kernel == problem.callers[index].name
         }
 
     def first_candidates(self, problem: TuningProblem) -> list[int]:
         """Return the indices of the candidates to measure first, the least modelled time first,
         without those that contain instructions unknown to the model."""
-        found = {index: one for index, (_, one) in self._match(problem).items() if not one.unknown}
-        return fastest_first(found)[:FIRST_COUNT]
+        known_times = {
+            index: modelled
+            for index, (_, modelled) in self._match(problem).items()
+            if not modelled.unknown
+        }
+        return fastest_first(known_times)[:FIRST_COUNT]
 
     def text(self, problems: Iterable[TuningProblem]) -> str:
         """Return one line about the warm start."""
-        counts = [len(self._match(one)) for one in problems]
+        counts = [len(self._match(problem)) for problem in problems]
         if not any(counts):
             return f"{self.source}: no modelled times for the tuned problems"
         return (
@@ -91,13 +95,13 @@ class WarmStart:
         )
 
     def _match(self, problem: TuningProblem) -> dict[int, tuple[str, ModelledTime]]:
-        found = {}
+        matches = {}
         for index, caller in enumerate(problem.callers):
             kernel = caller.kernel
             key = key_of(problem.title, problem.bindings, kernel.template, kernel.config)
             if key in self.lines:
-                found[index] = self.lines[key]
-        return found
+                matches[index] = self.lines[key]
+        return matches
 
 
 #: For a run without a warm start.
@@ -114,12 +118,15 @@ def key_of(
 
 def build_warm_start(source: str, lines: Iterable[LedgerLine]) -> WarmStart:
     """Build a warm start from the lines of a ledger."""
-    found = {
-        key_of(one.problem, one.bindings, one.template, one.config): (one.kernel, one.modelled)
-        for one in lines
-        if one.modelled is not None and one.state in _USABLE_STATES
+    modelled_lines = {
+        key_of(line.problem, line.bindings, line.template, line.config): (
+            line.kernel,
+            line.modelled,
+        )
+        for line in lines
+        if line.modelled is not None and line.state in _USABLE_STATES
     }
-    return WarmStart(source, found)
+    return WarmStart(source, modelled_lines)
 
 
 def read_warm_start(path: Path) -> WarmStart:
@@ -147,15 +154,15 @@ class PriorResult:
 
 
 def nearest_configs(
-    known: Iterable[PriorResult], shape: ProblemShape
+    prior_results: Iterable[PriorResult], shape: ProblemShape
 ) -> list[Mapping[str, ConfigValue]]:
     """Return at most three different configurations of the nearest problems, the nearest first."""
     nearest: list[Mapping[str, ConfigValue]] = []
-    for one in sorted(known, key=lambda one: one.shape.distance(shape)):
-        if math.isinf(one.shape.distance(shape)) or len(nearest) == _MAX_NEAREST:
+    for prior in sorted(prior_results, key=lambda prior: prior.shape.distance(shape)):
+        if math.isinf(prior.shape.distance(shape)) or len(nearest) == _MAX_NEAREST:
             break
-        if dict(one.search_config) not in [dict(config) for config in nearest]:
-            nearest.append(one.search_config)
+        if dict(prior.search_config) not in [dict(config) for config in nearest]:
+            nearest.append(prior.search_config)
     return nearest
 
 

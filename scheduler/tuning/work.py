@@ -47,23 +47,23 @@ class Work:
 def work_of(node: SchedulerNode, lowered: Lowered, bindings: Bindings) -> Work:
     """Return the work of one node at these sizes."""
     buffers = {n: bind_buffer(lowered.buffers[n], bindings) for n in (*node.reads, *node.writes)}
-    touched = dict.fromkeys(node.reads, 0)
-    flops = vector = 0
+    read_elements = dict.fromkeys(node.reads, 0)
+    flops = vector_ops = 0
     dtype = ""
     for operation in node.members:
         for name, elements in elements_read(operation, lowered, bindings).items():
-            if name in touched:
-                touched[name] = max(touched[name], elements)
+            if name in read_elements:
+                read_elements[name] = max(read_elements[name], elements)
         if operation.products:
             flops += 2 * evaluate(operation.products.multiply_adds, bindings)
             dtype = operation.products.rate_key
-        vector += _vector_ops(operation, bindings)
+        vector_ops += _vector_ops(operation, bindings)
     read_bytes = sum(
         min(prod(buffers[name].size), elements) * buffers[name].dtype.itemsize
-        for name, elements in touched.items()
+        for name, elements in read_elements.items()
     )
-    written = sum(prod(buffers[n].size) * buffers[n].dtype.itemsize for n in node.writes)
-    return Work(read_bytes, written, flops, dtype, vector)
+    written_bytes = sum(prod(buffers[n].size) * buffers[n].dtype.itemsize for n in node.writes)
+    return Work(read_bytes, written_bytes, flops, dtype, vector_ops)
 
 
 def _vector_ops(operation: Operation, bindings: Bindings) -> int:
@@ -71,11 +71,11 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
         return 0
     if operation.group_kind is GroupKind.SCATTER:
         # The initial result, and the sources, each with its combination.
-        initial = _count_calls([store.value for store in operation.results])
-        combined = 1 + _count_calls([scope.value for scope in operation.operands])
-        return initial * _count_points(operation.points, bindings) + combined * _count_points(
-            operation.nest[0], bindings
-        )
+        calls_per_point = _count_calls([store.value for store in operation.results])
+        calls_per_source = 1 + _count_calls([scope.value for scope in operation.operands])
+        return calls_per_point * _count_points(
+            operation.points, bindings
+        ) + calls_per_source * _count_points(operation.nest[0], bindings)
     calls = _count_calls(operation.trees)
     if operation.group_kind in (GroupKind.REDUCTION, GroupKind.SCAN):
         calls += 1  # combines two values

@@ -107,7 +107,7 @@ def recorded(
         strategy="model",
         budget=Budget(60.0, None, 3),
         started=datetime(2026, 11, 20, 11, 0, tzinfo=UTC),
-        others=others,
+        other_compilers=others,
     )
     return collect_results(TuningResult((result,), 1.5, 3, 2, ""), facts, {NODE})
 

@@ -16,7 +16,7 @@ from codegen_app.tuning.models import BenchmarkResult, ResultImport
 from codegen_app.tuning.services import selections
 from scheduler.benchmark.metrics import TIME
 from scheduler.results.origin import kiln_commit
-from scheduler.results.points.model import MOST_SAMPLES, Point, RevisionKey, SeriesKey
+from scheduler.results.points.model import MAX_SAMPLES, Point, RevisionKey, SeriesKey
 from scheduler.version import kiln_version
 
 REPOSITORY = "kiln"
@@ -96,7 +96,7 @@ def point_of(
         low=time.low if time.bounds else None,
         high=time.high if time.bounds else None,
         n=time.n,
-        samples=tuple(result.samples_ns[:: -(-len(result.samples_ns) // MOST_SAMPLES)]),
+        samples=tuple(result.samples_ns[:: -(-len(result.samples_ns) // MAX_SAMPLES)]),
         measured_at=measured_at,
         revision=revision,
         conditions={

@@ -26,7 +26,7 @@ class Format:
     is_text: bool = False
 
 
-def has_keys(*names: str) -> Callable[[Any], bool]:
+def has_keys_test(*names: str) -> Callable[[Any], bool]:
     """Return a test for a JSON object with these keys."""
 
     def accepts(content: Any) -> bool:
@@ -39,10 +39,12 @@ def has_keys(*names: str) -> Callable[[Any], bool]:
 FORMATS = {
     "kiln": Format("Kiln's points", native.accepts, native.read),
     "pytest-benchmark": Format(
-        "pytest-benchmark's JSON", has_keys("benchmarks", "machine_info"), pytest_benchmark.read
+        "pytest-benchmark's JSON",
+        has_keys_test("benchmarks", "machine_info"),
+        pytest_benchmark.read,
     ),
     "google-benchmark": Format(
-        "Google Benchmark's JSON", has_keys("benchmarks", "context"), google_benchmark.read
+        "Google Benchmark's JSON", has_keys_test("benchmarks", "context"), google_benchmark.read
     ),
     "bmf": Format("Bencher's Metric Format", bencher.accepts, bencher.read),
     "autotune": Format("AUTOTUNE log of Inductor", autotune.accepts, autotune.read, is_text=True),
@@ -58,8 +60,8 @@ def read(data: bytes, context: ImportContext, name: str = AUTO) -> Points:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"byte {error.start}: not UTF-8 text") from None
-    kind, content = _detect(text, name)
-    imported = kind.read(content, context)
+    detected_format, content = _detect(text, name)
+    imported = detected_format.read(content, context)
     for point in imported.points:
         if is_modelled(point.series.device):
             raise UserError(f"device {point.series.device!r}: modelled times are not measurements")
@@ -67,30 +69,30 @@ def read(data: bytes, context: ImportContext, name: str = AUTO) -> Points:
         if not imported.left_out:
             raise UserError("points: no points")
         first, *others = imported.left_out
-        more = f" (and {len(others)} more)" if others else ""
-        raise UserError(f"{first.where}: {first.reason}{more}")
+        count_note = f" (and {len(others)} more)" if others else ""
+        raise UserError(f"{first.where}: {first.reason}{count_note}")
     return imported
 
 
 def _detect(text: str, name: str) -> tuple[Format, Any]:
     """Return the format of a file, and what its reader takes."""
-    named = FORMATS.get(name)
-    if named is not None and named.is_text:
-        return named, text
+    requested = FORMATS.get(name)
+    if requested is not None and requested.is_text:
+        return requested, text
     try:
         content = json_text.read(text)
     except UserError:
         log = FORMATS["autotune"]
-        if named is None and log.accepts(text):
+        if requested is None and log.accepts(text):
             return log, text
         raise
-    if named is not None:
-        if not named.accepts(content):
-            raise UserError(f"format: not {named.title}")
-        return named, content
-    for kind in FORMATS.values():
-        candidate = text if kind.is_text else content  # a log may be a text inside JSON
-        if kind.accepts(candidate):
-            return kind, candidate
-    titles = ", ".join(kind.title for kind in FORMATS.values())
+    if requested is not None:
+        if not requested.accepts(content):
+            raise UserError(f"format: not {requested.title}")
+        return requested, content
+    for candidate_format in FORMATS.values():
+        candidate = text if candidate_format.is_text else content  # a log may be a text inside JSON
+        if candidate_format.accepts(candidate):
+            return candidate_format, candidate
+    titles = ", ".join(candidate_format.title for candidate_format in FORMATS.values())
     raise UserError(f"format: not recognized; expected one of: {titles}")

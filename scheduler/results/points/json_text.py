@@ -11,13 +11,13 @@ from scheduler.errors import UserError
 from scheduler.results.points import fields
 from scheduler.text import shorten
 
-_SHOWN = 80  # characters of a line
+_MAX_SHOWN_CHARS = 80  # characters of a line
 #: Strings; and how C and C++ libraries print non-finite numbers where a value is expected:
 #: ``-nan``, ``inf``, Microsoft's ``nan(ind)`` and ``1.#INF``. A string that does not end also
 #: counts, up to the text's end, so that nothing is matched inside it.
 _STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 _NOT_FINITE = r"(?<=[\s:,\[])([-+]?)(nan(?:\(\w*\))?|inf(?:inity)?|1\.#[a-z]+\d*)(?=[\s,}\]])"
-_PRINTED = re.compile(f"{_STRING}|{_NOT_FINITE}", re.IGNORECASE | re.DOTALL)
+_TOKEN = re.compile(f"{_STRING}|{_NOT_FINITE}", re.IGNORECASE | re.DOTALL)
 
 
 def read(text: str) -> Any:
@@ -35,29 +35,29 @@ def read(text: str) -> Any:
         return _parse(text)
     except (ValueError, RecursionError) as error:
         try:
-            return _parse(_PRINTED.sub(as_json, text))
+            return _parse(_TOKEN.sub(as_json, text))
         except (ValueError, RecursionError):
-            raise UserError(_reason(text, error)) from None
+            raise UserError(_surrounding_text_error(text, error)) from None
 
 
 def _parse(text: str) -> Any:
     return json.loads(text, object_pairs_hook=fields.object_from_pairs)
 
 
-def _reason(text: str, error: Exception) -> str:
+def _surrounding_text_error(text: str, error: Exception) -> str:
     """Return what a program wrote around its document, if that makes it invalid."""
     begin = re.search(r"^[ \t]*\{", text, re.MULTILINE)
-    before = text[: begin.start()].strip() if begin is not None else ""
+    text_before = text[: begin.start()].strip() if begin is not None else ""
     has_document = False
-    if begin is not None and before:
+    if begin is not None and text_before:
         with suppress(ValueError, RecursionError):
             json.JSONDecoder().raw_decode(text, begin.end() - 1)
             has_document = True
     if begin is not None and has_document:
         number = text.count("\n", 0, begin.end()) + 1
-        line = shorten(before.splitlines()[0], _SHOWN)
+        line = shorten(text_before.splitlines()[0], _MAX_SHOWN_CHARS)
         return f"line 1: text before the JSON, which begins on line {number}: {line!r}"
-    if not before and isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
-        line = shorten(text[error.pos :].partition("\n")[0], _SHOWN)
+    if not text_before and isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
+        line = shorten(text[error.pos :].partition("\n")[0], _MAX_SHOWN_CHARS)
         return f"line {error.lineno}: text after the JSON: {line!r}"
     return f"invalid JSON: {error}"

@@ -14,9 +14,9 @@ from typing import Any
 
 SCHEMA = 1
 KIND = "kiln points"
-MOST_POINTS = 10_000
-MOST_SAMPLES = 1_000
-MOST_N = 2**31 - 1  # measurements of a point
+MAX_POINTS = 10_000
+MAX_SAMPLES = 1_000
+MAX_MEASUREMENTS = 2**31 - 1  # measurements of a point
 
 #: Further conditions of a point: text, except for those that are JSON objects.
 FACTS = {

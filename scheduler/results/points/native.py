@@ -12,9 +12,9 @@ from scheduler.results.points import fields
 from scheduler.results.points.model import (
     FACTS,
     KIND,
-    MOST_N,
-    MOST_POINTS,
-    MOST_SAMPLES,
+    MAX_MEASUREMENTS,
+    MAX_POINTS,
+    MAX_SAMPLES,
     SCHEMA,
     ImportContext,
     Point,
@@ -24,24 +24,31 @@ from scheduler.results.points.model import (
     better_direction,
 )
 
-_TEXTS = {"problem": 500, "device": 200, "metric": 80, "target": 40, "toolchain": 40, "unit": 40}
-_NEEDED = ("problem", "device", "metric")
+_MAX_TEXT_CHARS = {
+    "problem": 500,
+    "device": 200,
+    "metric": 80,
+    "target": 40,
+    "toolchain": 40,
+    "unit": 40,
+}
+_REQUIRED_TEXTS = ("problem", "device", "metric")
 _FIELDS = {
-    *_TEXTS,
+    *_MAX_TEXT_CHARS,
     *("sizes", "value", "low", "high", "n", "samples", "better"),
     *("measured_at", "revision", "conditions"),
 }
-_DUE = {*_NEEDED, "value"}
-_MOST_FACT = 1_000
-_MOST_SIZES = 100
-_SMALL = 2**62
+_REQUIRED_FIELDS = {*_REQUIRED_TEXTS, "value"}
+_MAX_FACT_CHARS = 1_000
+_MAX_SIZES = 100
+_FAST_CHECK_END = 2**62
 #: The total size of the objects in conditions that are not small and flat, in one document: each of
 #: their parts is checked.
-_MOST_NESTED_BYTES = 4 << 20
+_MAX_NESTED_BYTES = 4 << 20
 
 
 def accepts(content: Any) -> bool:
-    """Whether it says that it is such a document."""
+    """Whether the content declares Kiln's kind of points."""
     return isinstance(content, dict) and content.get("kind") == KIND
 
 
@@ -56,9 +63,9 @@ def read(content: Any, context: ImportContext) -> Points:
     defaults = fields.as_object(document.get("defaults", {}), "defaults")
     fields.reject_unknown(defaults, _FIELDS, "defaults")
     rows = fields.as_list(document.get("points"), "points")
-    fields.require(1 <= len(rows) <= MOST_POINTS, "points", f"expected 1 to {MOST_POINTS} points")
+    fields.require(1 <= len(rows) <= MAX_POINTS, "points", f"expected 1 to {MAX_POINTS} points")
     reader = _Reader(defaults, context)
-    return Points(tuple(reader.point(row, f"points[{place}]") for place, row in enumerate(rows)))
+    return Points(tuple(reader.point(row, f"points[{index}]") for index, row in enumerate(rows)))
 
 
 class _Reader:
@@ -67,8 +74,12 @@ class _Reader:
     call per part counts."""
 
     def __init__(self, defaults: Mapping[str, Any], context: ImportContext) -> None:
-        stated = {name: getattr(context, name) for name in ("device", "target", "toolchain")}
-        self._defaults = {name: text for name, text in stated.items() if text} | dict(defaults)
+        context_fields = {
+            name: getattr(context, name) for name in ("device", "target", "toolchain")
+        }
+        self._defaults = {name: text for name, text in context_fields.items() if text} | dict(
+            defaults
+        )
         self._shared = {id(value) for value in self._defaults.values()}
         self._context = context
         self._checked: dict[tuple[str, int], Any] = {}
@@ -80,106 +91,110 @@ class _Reader:
         self._objects: set[tuple[Any, ...]] = set()
         self._nested_bytes = 0
 
-    def point(self, row: Any, at: str) -> Point:
-        row_fields = fields.as_object(row, at)
+    def point(self, row: Any, path: str) -> Point:
+        row_fields = fields.as_object(row, path)
         if not row_fields.keys() <= _FIELDS:
-            fields.reject_unknown(row_fields, _FIELDS, at)
+            fields.reject_unknown(row_fields, _FIELDS, path)
         values = self._defaults | row_fields
-        if not values.keys() >= _DUE:
-            missing = next(name for name in (*_NEEDED, "value") if name not in values)
-            raise UserError(f"{at}.{missing}: missing")
-        unit = fields.as_text(values.get("unit", ""), f"{at}.unit", 40)
-        value = fields.as_number(values["value"], f"{at}.value")
-        samples = self._check_once(_samples, values.get("samples", []), f"{at}.samples")
+        if not values.keys() >= _REQUIRED_FIELDS:
+            missing = next(name for name in (*_REQUIRED_TEXTS, "value") if name not in values)
+            raise UserError(f"{path}.{missing}: missing")
+        unit = fields.as_text(values.get("unit", ""), f"{path}.unit", 40)
+        value = fields.as_number(values["value"], f"{path}.value")
+        samples = self._check_once(_samples, values.get("samples", []), f"{path}.samples")
         if (values.get("low") is None) != (values.get("high") is None):
-            raise UserError(f"{at}.low: low and high must be given together")
-        low, high = fields.as_bounds(values, ("low", "high"), value, at)
+            raise UserError(f"{path}.low: low and high must be given together")
+        low, high = fields.as_bounds(values, ("low", "high"), value, path)
         better = values.get("better", better_direction(unit))
         if better not in ("lower", "higher"):
-            raise UserError(f'{at}.better: expected "lower" or "higher"')
+            raise UserError(f'{path}.better: expected "lower" or "higher"')
         measured_at = self._context.measured_at or self._context.now
         if "measured_at" in values:
-            measured_at = self._moment(values["measured_at"], f"{at}.measured_at")
+            measured_at = self._moment(values["measured_at"], f"{path}.measured_at")
         return Point(
-            series=self._series(values, unit, at),
+            series=self._series(values, unit, path),
             value=value,
             measured_at=measured_at,
-            revision=self._check_once(self._revision, values.get("revision"), f"{at}.revision"),
+            revision=self._check_once(self._revision, values.get("revision"), f"{path}.revision"),
             low=low,
             high=high,
-            n=fields.as_count(values.get("n", len(samples) or 1), f"{at}.n", MOST_N, minimum=1),
+            n=fields.as_count(
+                values.get("n", len(samples) or 1), f"{path}.n", MAX_MEASUREMENTS, minimum=1
+            ),
             samples=samples,
             better=better,
             conditions=self._check_once(
-                self._conditions, values.get("conditions", {}), f"{at}.conditions"
+                self._conditions, values.get("conditions", {}), f"{path}.conditions"
             ),
         )
 
-    def _check_once(self, check: Any, value: Any, at: str) -> Any:
+    def _check_once(self, check: Any, value: Any, path: str) -> Any:
         """Check a default only once: the identical value is the same for every row."""
         if id(value) not in self._shared:
-            return check(value, at)
+            return check(value, path)
         key = (check.__name__, id(value))
         if key not in self._checked:
-            self._checked[key] = check(value, at)
+            self._checked[key] = check(value, path)
         return self._checked[key]
 
-    def _series(self, values: Mapping[str, Any], unit: str, at: str) -> SeriesKey:
+    def _series(self, values: Mapping[str, Any], unit: str, path: str) -> SeriesKey:
         """Return the series' key, shared by its points, so that its hash is computed once."""
-        sizes = self._check_sizes(values.get("sizes", {}), f"{at}.sizes")
-        key_texts = [values.get(name, "") for name in _TEXTS]
+        sizes = self._check_sizes(values.get("sizes", {}), f"{path}.sizes")
+        key_texts = [values.get(name, "") for name in _MAX_TEXT_CHARS]
         try:
             key_values = (*key_texts, *sorted(sizes.items()))
             key = self._keys.get(key_values)
         except TypeError:  # a text of the wrong type: the check below names it
             key_values, key = (), None
         if key is None:
-            texts = dict(zip(_TEXTS, key_texts, strict=True))
+            texts = dict(zip(_MAX_TEXT_CHARS, key_texts, strict=True))
             # Series of one batch differ in their problem, and agree in nearly all else.
             if not key_values or not texts.items() <= self._texts:
                 for name, text in texts.items():
-                    empty = name not in _NEEDED
-                    fields.as_text(text, f"{at}.{name}", _TEXTS[name], empty=empty)
+                    empty = name not in _REQUIRED_TEXTS
+                    fields.as_text(text, f"{path}.{name}", _MAX_TEXT_CHARS[name], empty=empty)
                 self._texts.update(texts.items())
             key = self._keys[key_values] = SeriesKey(**texts | {"unit": unit}, sizes=sizes)
         return key
 
-    def _check_sizes(self, value: Any, at: str) -> dict[str, int]:
+    def _check_sizes(self, value: Any, path: str) -> dict[str, int]:
         """Check the names of sizes once; most numbers are small ones."""
-        if type(value) is dict and self._sizes.issuperset(value) and len(value) <= _MOST_SIZES:
+        if type(value) is dict and self._sizes.issuperset(value) and len(value) <= _MAX_SIZES:
             for size in value.values():
-                if type(size) is not int or not 0 <= size < _SMALL:
+                if type(size) is not int or not 0 <= size < _FAST_CHECK_END:
                     break
             else:
                 return value
-        sizes = fields.as_object(value, at)
-        fields.require(len(sizes) <= _MOST_SIZES, at, f"more than {_MOST_SIZES}")
+        sizes = fields.as_object(value, path)
+        fields.require(len(sizes) <= _MAX_SIZES, path, f"more than {_MAX_SIZES}")
         for name, size in sizes.items():
-            fields.as_text(name, at, 80, empty=False)
-            fields.as_count(size, f"{at}.{name[:80]}")
+            fields.as_text(name, path, 80, empty=False)
+            fields.as_count(size, f"{path}.{name[:80]}")
         self._sizes.update(sizes)
         return sizes
 
-    def _moment(self, text: Any, at: str) -> datetime:
+    def _moment(self, text: Any, path: str) -> datetime:
         moment = self._moments.get(text) if isinstance(text, str) else None
         if moment is None:
-            moment = fields.check_not_future(fields.as_timestamp(text, at), self._context.now, at)
+            moment = fields.check_not_future(
+                fields.as_timestamp(text, path), self._context.now, path
+            )
             self._moments[text] = moment
         return moment
 
-    def _conditions(self, value: Any, at: str) -> dict[str, Any]:
-        facts = fields.as_object(value, at)
+    def _conditions(self, value: Any, path: str) -> dict[str, Any]:
+        facts = fields.as_object(value, path)
         for name, fact in facts.items():
             kind = FACTS.get(name)
             if kind is None:
-                fields.reject_unknown(facts, FACTS, at)
+                fields.reject_unknown(facts, FACTS, path)
             elif kind is not str:
-                self._object(fact, at, name)
-            elif not fields.is_plain_text(fact, _MOST_FACT):
-                fields.as_text(fact, f"{at}.{name}", _MOST_FACT)
+                self._object(fact, path, name)
+            elif not fields.is_plain_text(fact, _MAX_FACT_CHARS):
+                fields.as_text(fact, f"{path}.{name}", _MAX_FACT_CHARS)
         return facts
 
-    def _object(self, fact: Any, at: str, name: str) -> None:
+    def _object(self, fact: Any, path: str, name: str) -> None:
         """Check an object. Points built alike have equal ones; an object equal to a valid one is
         valid, even if its whole numbers are written as floats."""
         try:
@@ -188,47 +203,47 @@ class _Reader:
                 return
         except (AttributeError, TypeError):  # not an object, or it contains lists and objects
             content = ()
-        at = f"{at}.{name}"
-        content_object = fields.as_object(fact, at)
+        path = f"{path}.{name}"
+        content_object = fields.as_object(fact, path)
         if fields.is_flat_and_small(content_object):
             self._objects.add(content)
             return
-        self._nested_bytes += fields.json_size(content_object, at)
-        if self._nested_bytes > _MOST_NESTED_BYTES:
+        self._nested_bytes += fields.json_size(content_object, path)
+        if self._nested_bytes > _MAX_NESTED_BYTES:
             raise UserError(
-                f"{at}: nested objects have more than {_MOST_NESTED_BYTES} bytes in total:"
+                f"{path}: nested objects have more than {_MAX_NESTED_BYTES} bytes in total:"
                 " split the batch"
             )
-        fields.require_json(content_object, at)
+        fields.require_json(content_object, path)
 
-    def _revision(self, value: Any, at: str) -> RevisionKey:
+    def _revision(self, value: Any, path: str) -> RevisionKey:
         context = self._context
         if value is None:
-            fields.require(bool(context.revision), at, "missing")
+            fields.require(bool(context.revision), path, "missing")
             return RevisionKey(
                 context.revision, context.revision_at, context.branch, context.repository
             )
         if isinstance(value, str) and value in self._revisions:
             return self._revisions[value]
-        row = fields.as_object({"name": value} if isinstance(value, str) else value, at)
-        fields.reject_unknown(row, ("name", "at", "branch", "repository"), at)
+        row = fields.as_object({"name": value} if isinstance(value, str) else value, path)
+        fields.reject_unknown(row, ("name", "at", "branch", "repository"), path)
         moment = row.get("at")
         repository = row.get("repository", context.repository)
         revision = RevisionKey(
-            name=fields.as_text(row.get("name"), f"{at}.name", 100, empty=False),
-            at=None if moment is None else self._moment(moment, f"{at}.at"),
-            branch=fields.as_text(row.get("branch", context.branch), f"{at}.branch", 200),
-            repository=fields.as_text(repository, f"{at}.repository", 300),
+            name=fields.as_text(row.get("name"), f"{path}.name", 100, empty=False),
+            at=None if moment is None else self._moment(moment, f"{path}.at"),
+            branch=fields.as_text(row.get("branch", context.branch), f"{path}.branch", 200),
+            repository=fields.as_text(repository, f"{path}.repository", 300),
         )
         if isinstance(value, str):
             self._revisions[value] = revision
         return revision
 
 
-def _samples(values: Any, at: str) -> tuple[float, ...]:
-    samples = fields.as_list(values, at)
-    fields.require(len(samples) <= MOST_SAMPLES, at, f"more than {MOST_SAMPLES}")
-    return tuple(fields.as_numbers(samples, at))
+def _samples(values: Any, path: str) -> tuple[float, ...]:
+    samples = fields.as_list(values, path)
+    fields.require(len(samples) <= MAX_SAMPLES, path, f"more than {MAX_SAMPLES}")
+    return tuple(fields.as_numbers(samples, path))
 
 
 def write(points: Sequence[Point]) -> dict[str, Any]:
@@ -241,8 +256,8 @@ def write(points: Sequence[Point]) -> dict[str, Any]:
                 f"{point.series.problem}: a problem of Kiln: export recorded results instead"
             )
         revision = point.revision
-        row: dict[str, Any] = {
-            **{name: getattr(point.series, name) for name in _TEXTS},
+        point_row: dict[str, Any] = {
+            **{name: getattr(point.series, name) for name in _MAX_TEXT_CHARS},
             "sizes": dict(point.series.sizes),
             "value": point.value,
             "n": point.n,
@@ -257,8 +272,8 @@ def write(points: Sequence[Point]) -> dict[str, Any]:
             "conditions": dict(point.conditions),
         }
         if point.low is not None:
-            row |= {"low": point.low, "high": point.high}
+            point_row |= {"low": point.low, "high": point.high}
         if point.samples:
-            row["samples"] = list(point.samples)
-        rows.append(row)
+            point_row["samples"] = list(point.samples)
+        rows.append(point_row)
     return {"kind": KIND, "schema": SCHEMA, "points": rows}

@@ -22,9 +22,9 @@ from scheduler.files import disk_errors, write_atomic
 from scheduler.tuning.modelled.job import ModelJob
 
 # The code that determines a kernel's time: a change to it invalidates cached results.
-_MODEL = ("build/rocm", "cycles", "isa", "targets")
+_MODEL_FOLDERS = ("build/rocm", "cycles", "isa", "targets")
 _MAX_FILES = 256
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ModelCache:
         """Store a result; a full folder drops its oldest. A file too large to be a result is not
         stored. Raises ``MachineError`` if the disk is full."""
         data = json.dumps(answer, sort_keys=True).encode()
-        if len(data) > _MOST_BYTES:
+        if len(data) > _MAX_BYTES:
             return
         path = self._path(key)
         with disk_errors("the cache of modelled times", self.root):
@@ -84,6 +84,6 @@ def key_of(job: ModelJob, code_digest: str) -> str:
 def model_digest() -> str:
     """Return the hash of the model's version and its source files, for this process."""
     package = Path(scheduler.__file__).parent
-    files = sorted(path for name in _MODEL for path in (package / name).rglob("*.py"))
-    parts = [part for f in files for part in (str(f.relative_to(package)), f.read_bytes())]
+    files = sorted(path for name in _MODEL_FOLDERS for path in (package / name).rglob("*.py"))
+    parts = [part for file in files for part in (str(file.relative_to(package)), file.read_bytes())]
     return digest(str(VERSION), *parts)

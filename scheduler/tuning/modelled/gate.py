@@ -24,7 +24,7 @@ from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.work import Work, work_of
 
 # What the emulation can do within some seconds on two cores: operations, and bytes.
-_MOST_OPERATIONS, _MOST_BYTES = 2 * 10**10, 1 << 28
+_MAX_OPERATIONS, _MAX_BYTES = 2 * 10**10, 1 << 28
 
 
 @dataclass(frozen=True)
@@ -58,53 +58,55 @@ class EmulationGate:
         self._evaluator = evaluator
         self._target = target
         self._lowered = lowered
-        self._used: TuningProblem | None = None
+        self._prepared_problem: TuningProblem | None = None
 
     def check(
         self, problem: TuningProblem, caller: TemplateCaller, library: str, max_s: float
     ) -> CheckedSizes | Rejected:
         if _is_small(problem.work):
             return self._check_own_sizes(problem, caller, library, max_s)
-        small = self._reduced_sizes(problem)
-        if not small:
+        edge_sizes = self._reduced_sizes(problem)
+        if not edge_sizes:
             return CheckedSizes(
-                (), f"the CPU emulation takes too long{_at_sizes(problem.bindings)}"
+                (), f"the CPU emulation takes too long{_size_note(problem.bindings)}"
             )
-        self._used = None
-        wrong = self._evaluator.check_edges(problem, caller, library)
-        return wrong or CheckedSizes(small)
+        self._prepared_problem = None
+        rejected = self._evaluator.check_edges(problem, caller, library)
+        return rejected or CheckedSizes(edge_sizes)
 
     def check_full(
         self, problem: TuningProblem, caller: TemplateCaller, library: str, max_s: float
     ) -> CheckedSizes | Rejected:
-        found = self._check_own_sizes(problem, caller, library, max_s)
-        if isinstance(found, Rejected) or not found.sizes:
-            return found
-        small = self._reduced_sizes(problem)
-        if not small:
-            return found
-        self._used = None
-        wrong = self._evaluator.check_edges(problem, caller, library)
-        return wrong or CheckedSizes((*found.sizes, *small))
+        result = self._check_own_sizes(problem, caller, library, max_s)
+        if isinstance(result, Rejected) or not result.sizes:
+            return result
+        edge_sizes = self._reduced_sizes(problem)
+        if not edge_sizes:
+            return result
+        self._prepared_problem = None
+        rejected = self._evaluator.check_edges(problem, caller, library)
+        return rejected or CheckedSizes((*result.sizes, *edge_sizes))
 
     def _check_own_sizes(
         self, problem: TuningProblem, caller: TemplateCaller, library: str, max_s: float
     ) -> CheckedSizes | Rejected:
         """Check at the problem's own sizes."""
-        if self._used is not problem:
-            unfit = self._evaluator.use(problem)
-            if unfit is not None:
-                return unfit
-            self._used = problem
+        if self._prepared_problem is not problem:
+            rejected = self._evaluator.use(problem)
+            if rejected is not None:
+                return rejected
+            self._prepared_problem = problem
         request = caller.benchmark_request(self._target.name, problem.bindings)
         candidate = BuiltCandidate(f"model:{caller.name}", library, request)
-        found = self._evaluator.check(candidate, max_s)
-        if isinstance(found, Check):
-            return CheckedSizes((dict(problem.bindings),)) if found.passed else wrong_result(found)
-        if found.stage is Stage.TIMEOUT:
-            where = _at_sizes(problem.bindings)
-            return CheckedSizes((), f"the CPU emulation gave no result in time{where}")
-        return found
+        result = self._evaluator.check(candidate, max_s)
+        if isinstance(result, Check):
+            return (
+                CheckedSizes((dict(problem.bindings),)) if result.passed else wrong_result(result)
+            )
+        if result.stage is Stage.TIMEOUT:
+            size_note = _size_note(problem.bindings)
+            return CheckedSizes((), f"the CPU emulation gave no result in time{size_note}")
+        return result
 
     def _reduced_sizes(self, problem: TuningProblem) -> tuple[Bindings, ...]:
         """Return the sizes of ``check_edges``; empty if there are none or even they are large."""
@@ -119,8 +121,8 @@ class EmulationGate:
 
 def _is_small(work: Work) -> bool:
     operations = work.matrix_flops + work.vector_ops
-    return operations <= _MOST_OPERATIONS and work.bytes <= _MOST_BYTES
+    return operations <= _MAX_OPERATIONS and work.bytes <= _MAX_BYTES
 
 
-def _at_sizes(bindings: Mapping[str, int]) -> str:
+def _size_note(bindings: Mapping[str, int]) -> str:
     return f" at {format_bindings(dict(bindings))}" if bindings else ""

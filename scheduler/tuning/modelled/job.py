@@ -66,7 +66,7 @@ Model: TypeAlias = Callable[[ModelJob, str], Report]
 """Models a ``ModelJob`` from its listing. Raises ``UserError`` that explains what it cannot
 model."""
 
-_NS = 1000.0  # a report's times are in microseconds
+_NS_PER_US = 1000.0  # a report's times are in microseconds
 
 
 def pack_answer(report: Report) -> dict[str, Any]:
@@ -74,12 +74,12 @@ def pack_answer(report: Report) -> dict[str, Any]:
     band = report.time_us
     return {
         "version": report.version,
-        "time_ns": [_NS * band.low, _NS * band.mid, _NS * band.high],
+        "time_ns": [_NS_PER_US * band.low, _NS_PER_US * band.mid, _NS_PER_US * band.high],
         "sentence": report.sentence,
         "sampled": report.sampled,
         "unknown": dict(report.unknown),
-        "notes": list(dict.fromkeys(note for one in report.launches for note in one.notes)),
-        "cut": any(one.cut for one in report.launches),
+        "notes": list(dict.fromkeys(note for launch in report.launches for note in launch.notes)),
+        "cut": any(launch.cut for launch in report.launches),
     }
 
 

@@ -132,8 +132,8 @@ class ModelTimer:
     # ---- trying candidates
 
     def collect(self, tuner: Tuner) -> bool:
-        """Report the known results in the order of asking. When the budget ends, only those that
-        the model finished."""
+        """Report the known results in the order of the proposals. When the budget ends, only
+        those that the model finished."""
         if self._meter.left_s <= 0:
             for state in tuner.states:
                 trials = self._trials.pop(state, deque())
@@ -175,7 +175,7 @@ class ModelTimer:
             if trial.is_built
         ]
         if ready:
-            state, trial = min(ready, key=lambda found: len(found[0].order))
+            state, trial = min(ready, key=lambda candidate: len(candidate[0].order))
             self._check(tuner, state, trial)
             return True
         trials = [trial for state in tuner.states for trial in self._trials[state]]
@@ -196,12 +196,14 @@ class ModelTimer:
         build, emulation = builds
         state.builds[trial.index], state.emulations[trial.index] = build, emulation
         problem, caller = state.problem, state.problem.callers[trial.index]
-        found = self._gate.check(problem, caller, str(library_of(emulation)), self._meter.left_s)
+        gate_result = self._gate.check(
+            problem, caller, str(library_of(emulation)), self._meter.left_s
+        )
         tuner.stop_if_cancelled()
-        if isinstance(found, Rejected):
-            trial.result = found
+        if isinstance(gate_result, Rejected):
+            trial.result = gate_result
             return
-        trial.checked = found
+        trial.checked = gate_result
         job = job_of(problem, caller, state.setting.target, state.setting.device)
         listing = self._tools.listing(build)
         trial.modelling = self._tools.models.submit(job, listing, build.code_digest)
@@ -222,14 +224,14 @@ class ModelTimer:
                 return
             confirmed.add(index)
             library = str(library_of(state.emulations[index]))
-            found = self._gate.check_full(
+            gate_result = self._gate.check_full(
                 state.problem, state.problem.callers[index], library, self._meter.left_s
             )
-            if isinstance(found, Rejected):
-                state.rejected[index] = found
+            if isinstance(gate_result, Rejected):
+                state.rejected[index] = gate_result
                 continue
-            state.modelled[index] = _add_check(state.modelled[index], found)
-            if not found.sizes:  # there will be no time for another one either
+            state.modelled[index] = _add_check(state.modelled[index], gate_result)
+            if not gate_result.sizes:  # there will be no time for another one either
                 return
 
     def _next_to_confirm(self, state: ProblemState, confirmed: set[int]) -> int | None:
@@ -237,15 +239,19 @@ class ModelTimer:
         win if it is correct. None if all that is known, or the budget is spent."""
         if self._meter.left_s <= 0:
             return None
-        modelled = {i: time for i, time in state.modelled.items() if i not in state.rejected}
+        modelled = {
+            candidate_index: time
+            for candidate_index, time in state.modelled.items()
+            if candidate_index not in state.rejected
+        }
         default = modelled.get(0)
         unchecked = default is not None and bool(default.unchecked)
         if default is not None and unchecked and not default.unknown and 0 not in confirmed:
             return 0
         entries = state.entries()
         for index in modelled.keys() - confirmed:
-            supposed = replace(modelled[index], unchecked="")
-            entries[index] = replace(entries[index], modelled=supposed)
+            assumed_correct = replace(modelled[index], unchecked="")
+            entries[index] = replace(entries[index], modelled=assumed_correct)
         states = [entry.state for entry in decide(entries, modelled)]
         if CandidateState.CHOSEN not in states:
             return None

@@ -50,13 +50,13 @@ class ModelWorkers:
     ) -> Future[ModelledTime | Rejected]:
         """Model one kernel; a cached result is available at once."""
         key = key_of(job, code_digest)
-        known = self._cache.get(key) if self._cache is not None else None
-        modelled = known and _parse_time(known, job)
+        cached_answer = self._cache.get(key) if self._cache is not None else None
+        modelled = cached_answer and _parse_time(cached_answer, job)
         if isinstance(modelled, ModelledTime):
             self.from_cache += 1
-            cached: Future[ModelledTime | Rejected] = Future()
-            cached.set_result(modelled)
-            return cached
+            finished: Future[ModelledTime | Rejected] = Future()
+            finished.set_result(modelled)
+            return finished
         return self._pool.submit(self._ask, job, listing, key)
 
     def close(self) -> None:
@@ -85,26 +85,26 @@ class ModelWorkers:
                     job=job.to_json(),
                     listing=str(folder / listing.name),
                 )
-        except WorkerLostError as gone:
+        except WorkerLostError as error:
             with self._lock:
                 self._busy.discard(process)
             process.kill()
             if self._closed:
                 return Rejected(Stage.MODEL, "the run ended during modelling")
-            if gone.rejected.stage is Stage.TIMEOUT:
+            if error.rejected.stage is Stage.TIMEOUT:
                 reason = f"modelling exceeds the limit of {self._limit_s:g} s"
             else:
-                reason = f"the model failed: {gone.rejected.reason}"
-            return Rejected(Stage.MODEL, reason, gone.rejected.detail)
+                reason = f"the model failed: {error.rejected.reason}"
+            return Rejected(Stage.MODEL, reason, error.rejected.detail)
         with self._lock:
             self._busy.discard(process)
             self._idle.append(process)
         if "refused" in answer:
             return Rejected(Stage.MODEL, str(answer["refused"]))
-        found = _parse_time(answer, job)
-        if isinstance(found, ModelledTime) and self._cache is not None:
+        result = _parse_time(answer, job)
+        if isinstance(result, ModelledTime) and self._cache is not None:
             self._cache.put(key, answer)
-        return found
+        return result
 
 
 def _parse_time(answer: Mapping[str, Any], job: ModelJob) -> ModelledTime | Rejected:

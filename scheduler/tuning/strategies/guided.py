@@ -52,8 +52,8 @@ class GuidedSearch:
         self._hyperparameters = surrogate.initial_hyperparameters(self._points.shape[1])
         self._refit_at = 0
         self._predicted: Indices = np.zeros(0, dtype=np.int64)
-        self._place: dict[int, int] = {}
-        self._absorbed: set[int] = set()  # known to the model, or left out of it
+        self._predicted_position: dict[int, int] = {}
+        self._model_known: set[int] = set()  # known to the model, or left out of it
         self._posterior: surrogate.Posterior | None = None
 
     def propose(self, history: History) -> int | None:
@@ -68,12 +68,14 @@ class GuidedSearch:
         known = self._predicted[posterior.known]
         mean, deviation = posterior.predict(values[known] - offset[known])
         best = float(values[history.tried].min())
-        gain = expected_improvement(mean + offset[self._predicted], deviation, best)
-        if gain.max() < _MIN_GAIN:  # no gain expected: explore
-            gain = deviation
-        gain[[self._place[i] for i in history.tried if i in self._place]] = -1.0
-        chosen = int(gain.argmax())
-        return int(self._predicted[chosen]) if gain[chosen] >= 0.0 else int(untried[0])
+        scores = expected_improvement(mean + offset[self._predicted], deviation, best)
+        if scores.max() < _MIN_GAIN:  # no improvement expected: explore
+            scores = deviation.copy()
+        scores[
+            [self._predicted_position[i] for i in history.tried if i in self._predicted_position]
+        ] = -1.0
+        chosen = int(scores.argmax())
+        return int(self._predicted[chosen]) if scores[chosen] >= 0.0 else int(untried[0])
 
     def _propose_initial(self, history: History, untried: Indices) -> int:
         """Return an initial configuration: the cost model's best, or one far from all tried
@@ -82,9 +84,9 @@ class GuidedSearch:
             return int(untried[int(self._expected[untried].argmin())])
         if not len(history):
             return int(self._rng.choice(untried))
-        some = self._rng.choice(untried, min(_SPREAD_SAMPLE, untried.size), replace=False)
-        difference = self._points[some][:, None] - self._points[history.tried][None]
-        return int(some[int((difference**2).sum(axis=2).min(axis=1).argmax())])
+        sample = self._rng.choice(untried, min(_SPREAD_SAMPLE, untried.size), replace=False)
+        difference = self._points[sample][:, None] - self._points[history.tried][None]
+        return int(sample[int((difference**2).sum(axis=2).min(axis=1).argmax())])
 
     # ---- the model
 
@@ -94,18 +96,20 @@ class GuidedSearch:
         """Return the posterior given all tried configurations; from time to time with new
         hyperparameters."""
         tried = set(history.tried)
-        fresh = [index for index in history.tried if index not in self._absorbed]
-        grows = self._absorbed <= tried and all(index in self._place for index in fresh)
+        new_indices = [index for index in history.tried if index not in self._model_known]
+        can_extend = self._model_known <= tried and all(
+            index in self._predicted_position for index in new_indices
+        )
         if len(self._space) > _MAX_PREDICTED and history.best is not None:
             # A new best can only be refined if its neighbours are predicted.
-            grows = grows and history.best[0] in self._absorbed
-        if self._posterior is None or len(history) >= self._refit_at or not grows:
+            can_extend = can_extend and history.best[0] in self._model_known
+        if self._posterior is None or len(history) >= self._refit_at or not can_extend:
             self._refit_at = len(history) + max(1, len(history) // 10)
-            self._absorbed = tried
+            self._model_known = tried
             return self._refit_posterior(history, values - offset)
-        for index in fresh:
-            self._posterior.add(self._place[index])
-        self._absorbed = tried
+        for index in new_indices:
+            self._posterior.add(self._predicted_position[index])
+        self._model_known = tried
         return self._posterior
 
     def _refit_posterior(self, history: History, residuals: Floats) -> surrogate.Posterior:
@@ -121,22 +125,29 @@ class GuidedSearch:
         if len(self._space) <= _MAX_PREDICTED:
             self._predicted = np.arange(len(self._space))
         else:  # the neighbours of the best and a random sample
-            near = [self._space.neighbours(int(i), len(self._space)) for i in order[:_CENTRES]]
+            neighbours = [
+                self._space.neighbours(int(i), len(self._space)) for i in order[:_CENTRES]
+            ]
             count = min(_MAX_PREDICTED, history.untried.size)
-            drawn = self._rng.choice(history.untried, count, replace=False)
-            self._predicted = np.unique(np.concatenate([known, *near, drawn]))
-        self._place = {int(index): place for place, index in enumerate(self._predicted)}
-        places = np.array([self._place[int(index)] for index in known])
+            random_sample = self._rng.choice(history.untried, count, replace=False)
+            self._predicted = np.unique(np.concatenate([known, *neighbours, random_sample]))
+        self._predicted_position = {
+            int(index): position for position, index in enumerate(self._predicted)
+        }
+        known_positions = np.array([self._predicted_position[int(index)] for index in known])
         points = self._points[self._predicted]
-        self._posterior = surrogate.Posterior(points, places, self._hyperparameters)
+        self._posterior = surrogate.Posterior(points, known_positions, self._hyperparameters)
         return self._posterior
 
-    def _subsample(self, order: Indices, most: int) -> Indices:
-        """Return all, or the better half of ``most`` plus as many of the rest, drawn at random."""
-        if len(order) <= most:
+    def _subsample(self, order: Indices, max_count: int) -> Indices:
+        """Return all, or the better half of ``max_count`` plus as many of the rest, drawn at
+        random."""
+        if len(order) <= max_count:
             return order
-        rest = self._rng.choice(order[most // 2 :], most - most // 2, replace=False)
-        return np.concatenate([order[: most // 2], rest])
+        random_rest = self._rng.choice(
+            order[max_count // 2 :], max_count - max_count // 2, replace=False
+        )
+        return np.concatenate([order[: max_count // 2], random_rest])
 
     def _values(self, history: History) -> tuple[Floats, Floats]:
         """Return each configuration's standardised value in the current view (untried ones have
@@ -165,8 +176,8 @@ class GuidedSearch:
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
     """Return by how much each is expected to undercut ``best`` (a minimum), given mean and
     deviation."""
-    standardized = (best - mean) / deviation
-    below = 0.5 * _erfc(-standardized / np.sqrt(2.0))
-    density = np.exp(-0.5 * standardized**2) / np.sqrt(2.0 * np.pi)
-    gain: Floats = deviation * (standardized * below + density)
+    z = (best - mean) / deviation
+    probability = 0.5 * _erfc(-z / np.sqrt(2.0))
+    density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
+    gain: Floats = deviation * (z * probability + density)
     return gain

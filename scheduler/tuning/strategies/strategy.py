@@ -36,11 +36,11 @@ class History:
     @property
     def best(self) -> tuple[int, float] | None:
         """The fastest so far; of equals the one tried first. None before the first success."""
-        found: tuple[int, float] | None = None
+        fastest: tuple[int, float] | None = None
         for index, time in self:
-            if not np.isnan(time) and (found is None or time < found[1]):
-                found = index, time
-        return found
+            if not np.isnan(time) and (fastest is None or time < fastest[1]):
+                fastest = index, time
+        return fastest
 
     def __iter__(self) -> Iterator[tuple[int, float]]:
         return iter(zip(self.tried, self.times, strict=True))

@@ -30,11 +30,11 @@ METHOD = (
     " (adjusted R², epsilon squared)"
 )
 MIN_TRIALS = 12  # trials with a time; with fewer, nothing is computed
-_SPARE = 5  # trials beyond the number of values, for a share to be estimated
+_MIN_SPARE_TRIALS = 5  # trials beyond the number of values, for a share to be estimated
 _SHUFFLES = 99
 _SEED = 20  # the same shuffles for every user
 _CHANCE_QUANTILE = 0.95
-_MOST_PAIRS = 5
+_MAX_PAIRS = 5
 _MIN_INTERACTION = 0.005  # of the variance: smaller interactions are ignored
 _TIE_THRESHOLD = 0.7  # Cramer's V from which two parameters can hardly be told apart
 
@@ -103,10 +103,12 @@ def importance(codes: Mapping[str, Sequence[int]], times: Sequence[float]) -> Im
         return Importance(n, missing="all trials took the same time")
     shuffled = _permutations(y)
     total = float(y @ y)
-    usable = {name: level for name, level in levels.items() if n - (level.max() + 1) >= _SPARE}
+    usable = {
+        name: level for name, level in levels.items() if n - (level.max() + 1) >= _MIN_SPARE_TRIALS
+    }
     explained = {}
     for name, level in usable.items():
-        sums, counts = _sums(level, shuffled)
+        sums, counts = _group_sums(level, shuffled)
         explained[name] = _adjusted_r2((sums**2 / counts).sum(axis=1), total, n, len(counts))
     chance = _chance_level([shares[1:] for shares in explained.values()])
     shares = []
@@ -123,7 +125,7 @@ def importance(codes: Mapping[str, Sequence[int]], times: Sequence[float]) -> Im
         matrix = _dummies(list(usable.values()))
         fitted, _, matrix_rank, _ = np.linalg.lstsq(matrix, y, rcond=None)
         residuals, rank = y - matrix @ fitted, int(matrix_rank)
-        if n - rank >= _SPARE:
+        if n - rank >= _MIN_SPARE_TRIALS:
             fit = np.asarray([total - float(residuals @ residuals)])
             together = max(0.0, float(_adjusted_r2(fit, total, n, rank)[0]))
     return Importance(
@@ -142,7 +144,7 @@ def _permutations(y: Floats) -> Floats:
     return np.vstack([y, rng.permuted(np.tile(y, (_SHUFFLES, 1)), axis=1)])
 
 
-def _sums(groups: Ints, rows: Floats) -> tuple[Floats, Floats]:
+def _group_sums(groups: Ints, rows: Floats) -> tuple[Floats, Floats]:
     """Return sums of each row by group (rows x groups), and the size of each group."""
     member = (groups[:, None] == np.arange(groups.max() + 1)).astype(np.float64)
     sums: Floats = rows @ member
@@ -166,7 +168,9 @@ def _chance_level(rows: Sequence[Floats]) -> float | None:
 def _dummies(levels: Sequence[Ints]) -> Floats:
     """Return a column of ones, and one for each value but the first of each parameter (n x p)."""
     columns = [np.ones((len(levels[0]), 1))]
-    columns += [(one[:, None] == np.arange(1, one.max() + 1)).astype(np.float64) for one in levels]
+    columns += [
+        (level[:, None] == np.arange(1, level.max() + 1)).astype(np.float64) for level in levels
+    ]
     return np.hstack(columns)
 
 
@@ -175,51 +179,53 @@ def _interactions(
 ) -> tuple[Interaction, ...]:
     """Return the pairs whose combinations explain more than any pair does of shuffled values, the
     largest first; ``residuals`` are those of the single effects."""
-    if len(levels) < 2 or len(y) - rank < _SPARE:
+    if len(levels) < 2 or len(y) - rank < _MIN_SPARE_TRIALS:
         return ()
     rows, total = _permutations(residuals), float(y @ y)
-    found: list[tuple[tuple[str, str], Floats]] = []
-    for one, other in combinations(levels, 2):
-        gains = _interaction_gain(levels[one], levels[other], rows, total)
+    pair_gains: list[tuple[tuple[str, str], Floats]] = []
+    for name, other in combinations(levels, 2):
+        gains = _interaction_gain(levels[name], levels[other], rows, total)
         if gains is not None:
-            found.append(((one, other), gains))
-    chance = _chance_level([gains[1:] for _, gains in found])
+            pair_gains.append(((name, other), gains))
+    chance = _chance_level([gains[1:] for _, gains in pair_gains])
     if chance is None:
         return ()
-    least = max(chance, _MIN_INTERACTION)
-    above = [Interaction(names, float(gains[0])) for names, gains in found if gains[0] > least]
-    above.sort(key=lambda one: -one.share)
-    return tuple(above[:_MOST_PAIRS])
+    threshold = max(chance, _MIN_INTERACTION)
+    significant = [
+        Interaction(names, float(gains[0])) for names, gains in pair_gains if gains[0] > threshold
+    ]
+    significant.sort(key=lambda name: -name.share)
+    return tuple(significant[:_MAX_PAIRS])
 
 
-def _interaction_gain(one: Ints, other: Ints, rows: Floats, total: float) -> Floats | None:
+def _interaction_gain(first: Ints, second: Ints, rows: Floats, total: float) -> Floats | None:
     """Return, for each row, what the combinations explain beyond the single effects, less what as
     many explain by chance, as a share of the ``total``. None if too few trials exceed the number of
     combinations, or the combinations add nothing to the single effects."""
-    width = int(other.max()) + 1
-    cells, inverse = np.unique(one * width + other, return_inverse=True)
+    width = int(second.max()) + 1
+    cells, inverse = np.unique(first * width + second, return_inverse=True)
     n = rows.shape[1]
-    if n - len(cells) < _SPARE:
+    if n - len(cells) < _MIN_SPARE_TRIALS:
         return None
-    sums, counts = _sums(inverse, rows)
+    sums, counts = _group_sums(inverse, rows)
     matrix = _dummies([cells // width, cells % width]) * np.sqrt(counts)[:, None]
     basis, weights, _ = np.linalg.svd(matrix, full_matrices=False)
     basis = basis[:, weights > weights[0] * 1e-9]
-    beyond = len(cells) - basis.shape[1]
-    if beyond <= 0:
+    extra_rank = len(cells) - basis.shape[1]
+    if extra_rank <= 0:
         return None
-    parts = (((sums / np.sqrt(counts)) @ basis) ** 2).sum(axis=1)
-    both = (sums**2 / counts).sum(axis=1)
-    noise = ((rows**2).sum(axis=1) - both) / (n - len(cells))
-    gain: Floats = (both - parts - beyond * noise) / total
+    single_effects = (((sums / np.sqrt(counts)) @ basis) ** 2).sum(axis=1)
+    explained = (sums**2 / counts).sum(axis=1)
+    noise = ((rows**2).sum(axis=1) - explained) / (n - len(cells))
+    gain: Floats = (explained - single_effects - extra_rank * noise) / total
     return gain
 
 
 def _ties(levels: Mapping[str, Ints]) -> tuple[Tie, ...]:
     ties = []
-    for (name, one), (other_name, other) in combinations(levels.items(), 2):
-        counts = np.zeros((int(one.max()) + 1, int(other.max()) + 1))
-        np.add.at(counts, (one, other), 1)
+    for (name, codes), (other_name, other_codes) in combinations(levels.items(), 2):
+        counts = np.zeros((int(codes.max()) + 1, int(other_codes.max()) + 1))
+        np.add.at(counts, (codes, other_codes), 1)
         n = counts.sum()
         expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
         chi2 = float(((counts - expected) ** 2 / expected).sum())

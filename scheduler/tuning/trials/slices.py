@@ -67,13 +67,13 @@ class Grid:
 
 def summarize_group(outcomes: Sequence[TrialOutcome]) -> TrialGroup:
     """Summarize these trials."""
-    timed = [(one.time, one.trial) for one in outcomes if one.time is not None]
-    others = Counter(one.state for one in outcomes if one.time is None)
+    timed = [(outcome.time, outcome.trial) for outcome in outcomes if outcome.time is not None]
+    others = Counter(outcome.state for outcome in outcomes if outcome.time is None)
     if not timed:
         return TrialGroup(others=dict(others))
     best, best_trial = min(timed)
     times = [time for time, _ in timed]
-    lower, median, upper = (float(one) for one in np.quantile(times, (0.25, 0.5, 0.75)))
+    lower, median, upper = (float(outcome) for outcome in np.quantile(times, (0.25, 0.5, 0.75)))
     return TrialGroup(
         len(timed), best, lower, median, upper, max(times), best_trial, dict(sorted(others.items()))
     )
@@ -81,13 +81,13 @@ def summarize_group(outcomes: Sequence[TrialOutcome]) -> TrialGroup:
 
 def slice_of(parameter: Parameter, outcomes: Sequence[TrialOutcome]) -> Slice:
     """Group the trials by a parameter's values; ``outcomes`` are in the order of its ``codes``."""
-    found: dict[int, list[TrialOutcome]] = defaultdict(list)
+    by_code: dict[int, list[TrialOutcome]] = defaultdict(list)
     for code, outcome in zip(parameter.codes, outcomes, strict=True):
-        found[code].append(outcome)
+        by_code[code].append(outcome)
     return Slice(
         parameter.name,
         tuple(
-            SliceValue(text, summarize_group(found[code]))
+            SliceValue(text, summarize_group(by_code[code]))
             for code, text in enumerate(parameter.values)
         ),
     )
@@ -95,12 +95,12 @@ def slice_of(parameter: Parameter, outcomes: Sequence[TrialOutcome]) -> Slice:
 
 def grid_of(across: Parameter, down: Parameter, outcomes: Sequence[TrialOutcome]) -> Grid:
     """Group the trials by two parameters' values."""
-    found: dict[tuple[int, int], list[TrialOutcome]] = defaultdict(list)
+    by_cell: dict[tuple[int, int], list[TrialOutcome]] = defaultdict(list)
     for column, row, outcome in zip(across.codes, down.codes, outcomes, strict=True):
-        found[row, column].append(outcome)
+        by_cell[row, column].append(outcome)
     cells = tuple(
         tuple(
-            summarize_group(found[row, column]) if (row, column) in found else None
+            summarize_group(by_cell[row, column]) if (row, column) in by_cell else None
             for column in range(len(across.values))
         )
         for row in range(len(down.values))

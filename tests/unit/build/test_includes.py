@@ -31,7 +31,7 @@ def headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of our headers, which takes their place."""
     copy = tmp_path / "headers"
     shutil.copytree(HEADER_ROOT, copy)
-    monkeypatch.setattr(includes, "HEADERS", copy)
+    monkeypatch.setattr(includes, "HEADER_ROOT", copy)
     return copy
 
 

@@ -17,7 +17,7 @@ import pytest
 from scheduler.errors import UserError
 from scheduler.results.points import importer, native
 from scheduler.results.points.formats import common
-from scheduler.results.points.model import FACTS, MOST_POINTS, ImportContext, Point, Points
+from scheduler.results.points.model import FACTS, MAX_POINTS, ImportContext, Point, Points
 
 FILES = Path(__file__).parent / "files"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -262,10 +262,10 @@ def test_what_is_like_another_keeps_what_was_sent_of_it() -> None:
 
 
 def test_a_batch_has_a_limit() -> None:
-    points = [row()] * (MOST_POINTS + 1)
-    with pytest.raises(UserError, match=f"expected 1 to {MOST_POINTS} points"):
+    points = [row()] * (MAX_POINTS + 1)
+    with pytest.raises(UserError, match=f"expected 1 to {MAX_POINTS} points"):
         native.read(whole(*points), SAID)
-    many = {f"b{n}": {"latency": {"value": 1}} for n in range(MOST_POINTS + 1)}
+    many = {f"b{n}": {"latency": {"value": 1}} for n in range(MAX_POINTS + 1)}
     with pytest.raises(UserError, match="split the file"):
         importer.read(json.dumps(many).encode(), SAID)
 
@@ -305,7 +305,7 @@ def many(kind: str, n: int) -> bytes:
 )
 def test_the_limit_of_a_batch_ends_the_reading(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the file that is too long, not a row that is left out, and what is left out counts."""
-    monkeypatch.setattr(common, "MOST_POINTS", 25)
+    monkeypatch.setattr(common, "MAX_POINTS", 25)
     for most in (4, 24):
         found = importer.read(many(kind, most), SAID)
         assert (len(found.points), len(found.left_out)) == (most, 1)
@@ -328,24 +328,24 @@ def test_a_file_has_so_many_rows(kind: str) -> None:
         }
         return json.dumps(rows[kind]).encode()
 
-    assert importer.read(file(MOST_POINTS + 1), SAID).points
+    assert importer.read(file(MAX_POINTS + 1), SAID).points
     with pytest.raises(UserError, match="more than 100000 rows: split the file"):
         importer.read(file(100_001), SAID)
 
 
 def test_figures_that_stand_twice_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common, "MOST_POINTS", 4)
+    monkeypatch.setattr(common, "MAX_POINTS", 4)
     rows = [{"name": name, "stats": {"median": 1}} for name in "aabc"]
     found = importer.read(json.dumps({"machine_info": {}, "benchmarks": rows}).encode(), SAID)
     assert (len(found.points), len(found.left_out)) == (2, 2)
 
 
 def test_what_is_left_out_counts_as_points_do() -> None:
-    skipped = [{"name": "b", "skipped": True}] * (MOST_POINTS + 1)
+    skipped = [{"name": "b", "skipped": True}] * (MAX_POINTS + 1)
     with pytest.raises(UserError, match="split the file"):
         importer.read(json.dumps({"context": {}, "benchmarks": skipped}).encode(), SAID)
     with pytest.raises(UserError, match="split the file"):
-        importer.read(b"AUTOTUNE mm()\n" * (MOST_POINTS + 1), SAID)
+        importer.read(b"AUTOTUNE mm()\n" * (MAX_POINTS + 1), SAID)
 
 
 def test_nested_conditions_of_a_batch_have_a_size() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from scheduler.errors import UserError
 from scheduler.results.points import importer
-from scheduler.results.points.model import MOST_POINTS, ImportContext, Points
+from scheduler.results.points.model import MAX_POINTS, ImportContext, Points
 
 FILES = Path(__file__).parent / "files"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -411,11 +411,11 @@ def test_names_that_no_page_can_show_are_spelled_out() -> None:
 
 
 def test_files_of_nothing_but_wrong_rows_have_a_limit() -> None:
-    with pytest.raises(UserError, match=f"more than {MOST_POINTS} points") as refused:
-        read(google(*[{}] * (MOST_POINTS + 1)))
+    with pytest.raises(UserError, match=f"more than {MAX_POINTS} points") as refused:
+        read(google(*[{}] * (MAX_POINTS + 1)))
     line = str(refused.value)
-    assert line.startswith(f"benchmarks[{MOST_POINTS}]: ")
-    assert f"({MOST_POINTS} left out, first benchmarks[0]: name: expected a string)" in line
+    assert line.startswith(f"benchmarks[{MAX_POINTS}]: ")
+    assert f"({MAX_POINTS} left out, first benchmarks[0]: name: expected a string)" in line
 
 
 def test_a_series_does_not_depend_on_the_order_of_a_file() -> None:

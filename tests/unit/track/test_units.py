@@ -135,4 +135,4 @@ def test_a_figure_has_about_four_digits(value: float, text: str) -> None:
 
 def test_a_ratio_says_that_it_is_one() -> None:
     assert format_ratio(1.25) == "\N{MULTIPLICATION SIGN}1.250"
-    assert format_ratio(0.5, after=1) == "\N{MULTIPLICATION SIGN}0.5"
+    assert format_ratio(0.5, decimals=1) == "\N{MULTIPLICATION SIGN}0.5"

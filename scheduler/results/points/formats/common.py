@@ -11,8 +11,8 @@ from typing import Any
 from scheduler.errors import UserError
 from scheduler.results.points import fields
 from scheduler.results.points.model import (
-    MOST_POINTS,
-    MOST_SAMPLES,
+    MAX_POINTS,
+    MAX_SAMPLES,
     ImportContext,
     Point,
     Points,
@@ -51,7 +51,7 @@ class _TooManyError(UserError):
 class Rows:
     """The points of a tool's file, row by row: an invalid row is left out and reported by name, the
     others remain. Raises ``UserError`` if neither the file nor the import options name the device
-    and the revision, and, while reading, if points and skipped rows exceed ``MOST_POINTS``."""
+    and the revision, and, while reading, if points and skipped rows exceed ``MAX_POINTS``."""
 
     def __init__(self, context: ImportContext) -> None:
         for name in ("device", "revision"):
@@ -75,14 +75,14 @@ class Rows:
     def need_room(self, location: str, count: int = 1) -> None:
         """Raise ``UserError`` if ``count`` points do not fit into the batch, which ends the
         reading."""
-        if len(self._added) + len(self._skipped) + count <= MOST_POINTS:
+        if len(self._added) + len(self._skipped) + count <= MAX_POINTS:
             return
         wrong = ""
         if self._skipped:
             first = self._skipped[0]
             wrong = f" ({len(self._skipped)} left out, first {first.where}: {first.reason})"
         raise _TooManyError(
-            f"{one_line(location, MAX_NAME)}: more than {MOST_POINTS} points, including"
+            f"{one_line(location, MAX_NAME)}: more than {MAX_POINTS} points, including"
             f" left-out rows: split the file{wrong}"
         )
 
@@ -161,7 +161,7 @@ def sample_fields(samples: Sequence[float], location: str, factor: float = 1.0) 
     its interval. If there are more than a point stores, it stores every n-th."""
     if not samples:
         raise UserError(f"{location}: no samples")
-    step = -(-len(samples) // MOST_SAMPLES)
+    step = -(-len(samples) // MAX_SAMPLES)
     stored = tuple(fields.as_numbers([sample * factor for sample in samples[::step]], location))
     interval = rank_interval(stored)
     return {

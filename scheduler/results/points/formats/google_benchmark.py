@@ -27,7 +27,7 @@ from scheduler.results.points.formats.common import (
     make_point,
     sample_fields,
 )
-from scheduler.results.points.model import MOST_N, ImportContext, Points, better_direction
+from scheduler.results.points.model import MAX_MEASUREMENTS, ImportContext, Points, better_direction
 
 _UNITS = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
 _MEDIAN, _MEAN = "median", "mean"
@@ -117,7 +117,9 @@ def _row(entry: Mapping[str, Any], location: str, name: str, names: set[str], ro
         aggregate,
         fields.as_text(entry.get("label") or "", f"{location}.label", 500),
         None if index is None else fields.as_count(index, f"{location}.repetition_index"),
-        fields.as_count(entry.get("repetitions", 1), f"{location}.repetitions", MOST_N, minimum=1)
+        fields.as_count(
+            entry.get("repetitions", 1), f"{location}.repetitions", MAX_MEASUREMENTS, minimum=1
+        )
         if aggregate
         else 1,
     )

@@ -19,7 +19,7 @@ from scheduler.results.points.formats.common import (
     make_point,
     sample_fields,
 )
-from scheduler.results.points.model import MOST_N, ImportContext, Point, Points
+from scheduler.results.points.model import MAX_MEASUREMENTS, ImportContext, Point, Points
 
 # The values that it writes without a version history.
 _UNVERSIONED, _UNKNOWN_BRANCH = "unversioned", "(unknown)"
@@ -40,15 +40,15 @@ def read(content: Any, context: ImportContext) -> Points:
     if not context.device:
         context = replace(context, device=_device(machine))
     rows = Rows(context)
-    when = _moment(document.get("datetime"), "datetime", context)
+    measured_at = _moment(document.get("datetime"), "datetime", context)
     facts = {}
     for fact, names in _FACTS.items():
-        parts = [part for name in names if isinstance(part := machine.get(name), str) and part]
-        if parts:
-            facts[fact] = fields.as_text(" ".join(parts), "machine_info", 1_000)
-    for at, row in benchmarks(document):
-        with rows.row(at, _name(row)):
-            rows.add(at, _point(row, at, rows.context, when, facts))
+        texts = [part for name in names if isinstance(part := machine.get(name), str) and part]
+        if texts:
+            facts[fact] = fields.as_text(" ".join(texts), "machine_info", 1_000)
+    for location, row in benchmarks(document):
+        with rows.row(location, _name(row)):
+            rows.add(location, _point(row, location, rows.context, measured_at, facts))
     return rows.points()
 
 
@@ -57,26 +57,39 @@ def _name(row: Any) -> Any:
 
 
 def _point(
-    row: Any, at: str, context: ImportContext, when: datetime | None, facts: dict[str, Any]
+    row: Any,
+    location: str,
+    context: ImportContext,
+    measured_at: datetime | None,
+    facts: dict[str, Any],
 ) -> Point:
-    benchmark = fields.as_object(row, at)
-    name = fields.as_text(_name(benchmark), f"{at}.fullname", 500)
+    benchmark = fields.as_object(row, location)
+    name = fields.as_text(_name(benchmark), f"{location}.fullname", 500)
     fields.require(
-        bool(benchmark.get("stats")), f"{at}.stats", "missing: the benchmark may have failed"
+        bool(benchmark.get("stats")), f"{location}.stats", "missing: the benchmark may have failed"
     )
-    stats = fields.as_object(benchmark["stats"], f"{at}.stats")
+    stats = fields.as_object(benchmark["stats"], f"{location}.stats")
     factor = NANOSECONDS["s"]
-    data = fields.as_list(stats.get("data") or [], f"{at}.stats.data")
+    data = fields.as_list(stats.get("data") or [], f"{location}.stats.data")
     if data:
-        data_at = f"{at}.stats.data"
+        data_at = f"{location}.stats.data"
         figure = sample_fields(fields.as_numbers(data, data_at), data_at, factor)
     else:
         figure = {
-            "value": fields.as_number(stats.get("median"), f"{at}.stats.median") * factor,
-            "n": fields.as_count(stats.get("rounds", 1), f"{at}.stats.rounds", MOST_N, minimum=1),
+            "value": fields.as_number(stats.get("median"), f"{location}.stats.median") * factor,
+            "n": fields.as_count(
+                stats.get("rounds", 1), f"{location}.stats.rounds", MAX_MEASUREMENTS, minimum=1
+            ),
         }
     return make_point(
-        context, name, at, metric="time", unit="ns", measured_at=when, conditions=facts, **figure
+        context,
+        name,
+        location,
+        metric="time",
+        unit="ns",
+        measured_at=measured_at,
+        conditions=facts,
+        **figure,
     )
 
 
@@ -114,13 +127,13 @@ def _device(machine: dict[str, Any]) -> str:
     return ""
 
 
-def _moment(value: Any, at: str, context: ImportContext) -> datetime | None:
+def _moment(value: Any, location: str, context: ImportContext) -> datetime | None:
     if not value:
         return None
     try:
-        moment = fields.as_timestamp(value, at)
+        moment = fields.as_timestamp(value, location)
     except UserError:
-        if at != "datetime":  # git's date formats depend on its settings
+        if location != "datetime":  # git's date formats depend on its settings
             return None
         raise
-    return fields.check_not_future(moment, context.now, at)
+    return fields.check_not_future(moment, context.now, location)
