@@ -36,7 +36,7 @@ def split_nodes(plan: Schedule, names: Collection[str]) -> Schedule:
     }
     for node in plan.nodes:
         parts = _operations(plan, node, written) if node.name in names else []
-        if len(parts) < 2 or any(computed_elsewhere.intersection(one.writes) for one in parts):
+        if len(parts) < 2 or any(computed_elsewhere.intersection(part.writes) for part in parts):
             nodes.append(node)
             written.update(node.writes)
             continue
@@ -59,7 +59,9 @@ def part_names(plan: Schedule, name: str) -> tuple[str, ...]:
     written: set[str] = set()
     for node in plan.nodes:
         if node.name == name:
-            return tuple(one.name + UNFUSED_SUFFIX for one in _operations(plan, node, written))
+            return tuple(
+                operation.name + UNFUSED_SUFFIX for operation in _operations(plan, node, written)
+            )
         written.update(node.writes)
     raise KeyError(name)
 
@@ -73,7 +75,7 @@ def _operations(plan: Schedule, node: SchedulerNode, written: Collection[str]) -
         return []
     operations = plan.lowered.operations
     writer = {name: number for number, op in enumerate(operations) for name in op.writes}
-    given = {*node.reads, *written}
+    available = {*node.reads, *written}
     needed: set[int] = set()
     pending = list(node.writes)
     while pending:
@@ -81,5 +83,5 @@ def _operations(plan: Schedule, node: SchedulerNode, written: Collection[str]) -
         if number not in needed:
             needed.add(number)
             reads = operations[number].reads
-            pending += [name for name in reads if name not in given and name in writer]
+            pending += [name for name in reads if name not in available and name in writer]
     return [operations[number] for number in sorted(needed)]

@@ -197,26 +197,26 @@ class ScoreReader:
             return None  # under a mask, some indices are outside the buffer
         if isinstance(writer, Pointwise):
             stored = self._sources.stored(writer, load, self._ranges)
-            found = None if stored is None else self.read(stored)
-            return found and replace(found, through=(*found.through, writer))
+            scores = None if stored is None else self.read(stored)
+            return scores and replace(scores, through=(*scores.through, writer))
         if not isinstance(writer, Contraction) or writer.group_kind is not GroupKind.GEMM:
             return None
         if len(writer.stores) != 1:
             return None
         (store,) = writer.stores
-        places = self._sources.places(store, writer.points, load, self._ranges)
-        if places is None:
+        axis_map = self._sources.places(store, writer.points, load, self._ranges)
+        if axis_map is None:
             return None
-        stored = simplify_tree(substitute(store.value, places), self._ranges)
-        return self.read(stored, Scores(writer, places, (writer,)))
+        stored = simplify_tree(substitute(store.value, axis_map), self._ranges)
+        return self.read(stored, Scores(writer, axis_map, (writer,)))
 
     def read_product(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:
         """Scores times a literal, on either side."""
         for value, other in (args, args[::-1]):
             factor = masks.literal_value(other)
             if factor is not None:
-                found = self.read(value, product)
-                return found and found.times(factor)
+                scores = self.read(value, product)
+                return scores and scores.times(factor)
         return None
 
     def read_quotient(self, args: tuple[Value, ...], product: Scores | None) -> Scores | None:

@@ -94,9 +94,9 @@ def _join(tensor: Tensor, target: DType) -> Tensor:
         words = []
         for position in range(count):
             element = tensor.at((*index[:-1], index[-1] * count + position))
-            wide = trees.cast(_cast(element, source, part_type), word_type)
+            extended = trees.cast(_cast(element, source, part_type), word_type)
             shift = const(8 * source.itemsize * position, word_type)
-            words.append(call("lshift", wide, shift) if position else wide)
+            words.append(call("lshift", extended, shift) if position else extended)
         joined = reduce(lambda x, y: call("bitwise_or", x, y), words)
         return _cast(joined, word_type, target)
 

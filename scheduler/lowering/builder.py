@@ -377,28 +377,28 @@ class Builder:
         if extent == 1 and size == tensor.size:
             zero = const(0, DType.I64)
             return self.realize(tensor), self.pointwise(size, DType.I64, lambda _: zero)
-        others, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
-        axis, place = Axis(variable("r", 0), extent), Axis(variable("p", 0), size[dim])
+        outer_axes, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
+        axis, sorted_axis = Axis(variable("r", 0), extent), Axis(variable("p", 0), size[dim])
 
-        def at(along: Axis) -> Index:
-            rest = iter(others)
+        def index_along(row_axis: Axis) -> Index:
+            remaining_axes = iter(outer_axes)
             return tuple(
-                along.var if d == dim else _ZERO if e == 1 else next(rest).var
+                row_axis.var if d == dim else _ZERO if e == 1 else next(remaining_axes).var
                 for d, e in enumerate(size)
             )
 
-        key = self.finish(tensor.at(at(axis)), (*others, axis))
+        key = self.finish(tensor.at(index_along(axis)), (*outer_axes, axis))
         stores = []
         for dtype, name in ((tensor.dtype, "acc"), (DType.I64, Sort.INDEX)):
             buffer = self.buffer(dtype, size)
             result = upcast(Accumulator(dtype.compute_dtype, name), dtype)
-            stores.append(Store(buffer.name, at(place), result, (self._name,)))
+            stores.append(Store(buffer.name, index_along(sorted_axis), result, (self._name,)))
         self.add(
             Sort(
                 self._fresh("op"),
-                others,
+                outer_axes,
                 axis,
-                place,
+                sorted_axis,
                 trees.cast(key, tensor.dtype),
                 descending,
                 tuple(stores),

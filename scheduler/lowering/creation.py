@@ -130,8 +130,8 @@ def spaced_values(
         return rounded(value) if in_type else value
 
     def stated_bound(value: Argument) -> Value:
-        wide = DType.C128 if isinstance(value, complex) else DType.F64
-        return element(value, (), value.dtype if isinstance(value, Tensor) else wide)
+        number_dtype = DType.C128 if isinstance(value, complex) else DType.F64
+        return element(value, (), value.dtype if isinstance(value, Tensor) else number_dtype)
 
     def bound(value: Argument) -> Value:
         stated = stated_bound(value)

@@ -228,23 +228,10 @@ def cartesian_prod(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
     *leading, channels, height, width = self.size
     factor = as_expr(downscale_factor)
-    leading_rank = len(leading)
-    split = reshape(
-        b,
-        self,
-        (*leading, channels, FloorDiv(height, factor), factor, FloorDiv(width, factor), factor),
-    )
-    permuted = permute(
-        split,
-        (
-            *range(leading_rank),
-            leading_rank,
-            leading_rank + 2,
-            leading_rank + 4,
-            leading_rank + 1,
-            leading_rank + 3,
-        ),
-    )
+    n = len(leading)
+    split_size = (FloorDiv(height, factor), factor, FloorDiv(width, factor), factor)
+    split = reshape(b, self, (*leading, channels, *split_size))
+    permuted = permute(split, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
     return reshape(b, permuted, b.meta().size)
 
 

@@ -173,7 +173,7 @@ def _contract_pair(
 
         return Operand(tuple(sizes[label] for label in own_labels) or (_ONE,), read)
 
-    def place(i: Index, j: Index, r: Index) -> Index:
+    def result_index(i: Index, j: Index, r: Index) -> Index:
         index_of_label = {
             **_label_indices(batch, i),
             **_label_indices(m, j),
@@ -190,7 +190,7 @@ def _contract_pair(
         left=operand(x, m),
         right=operand(y, n),
         size=size,
-        result_index=place,
+        result_index=result_index,
         dtype=dtype,
     )
     return Part(result, labels)

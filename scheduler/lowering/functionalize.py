@@ -49,16 +49,18 @@ def propagate_write(
         new = b.realize(result)
         return {name: _rebase(tensor, base, new) for name, tensor in sharing.items()}
 
-    def read(at: Index) -> Value:
+    def read(memory_index: Index) -> Value:
         try:
-            is_in_view, view_positions = _position(at, view_index, axes, base.size)
+            is_in_view, view_positions = _position(memory_index, view_index, axes, base.size)
         except Unsupported:
-            is_in_view, view_positions = _flat_position(b, at, view_index, axes, base.size)
+            is_in_view, view_positions = _flat_position(
+                b, memory_index, view_index, axes, base.size
+            )
         position_of_var = {axis.var: i for axis, i in view_positions.items()}
         return trees.masked_value(
             is_in_view,
             upcast(result.at(tuple(position_of_var.get(i, i) for i in index)), base.dtype),
-            base.at(at),
+            base.at(memory_index),
         )
 
     new = b.pointwise(base.size, base.dtype, read)
@@ -85,7 +87,7 @@ def _rebase(tensor: Tensor, base: Tensor, new: Tensor) -> Tensor:
 
 
 def _position(
-    at: Index, view_index: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
+    memory_index: Index, view_index: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
 ) -> tuple[Value, dict[Axis, Expr]]:
     """Whether an element of the memory is in a view, and the view's loop value at each axis.
 
@@ -94,7 +96,7 @@ def _position(
     """
     conditions: list[Value] = []
     positions: dict[Axis, Expr] = {}
-    for i, expr, extent in zip(at, view_index, size, strict=True):
+    for i, expr, extent in zip(memory_index, view_index, size, strict=True):
         form = affine(expr, {axis.var for axis in axes})
         if form is None:
             raise Unsupported(f"it writes to a view at {expr}, which cannot be inverted")
@@ -127,7 +129,11 @@ def _position(
 
 
 def _flat_position(
-    b: Builder, at: Index, view_index: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
+    b: Builder,
+    memory_index: Index,
+    view_index: Index,
+    axes: tuple[Axis, ...],
+    size: tuple[Expr, ...],
 ) -> tuple[Value, dict[Axis, Expr]]:
     """``_position`` for a view whose shape differs from its memory's, by row-major position.
     The position must be a sum of steps along the axes, each longer than the total of the inner
@@ -144,7 +150,7 @@ def _flat_position(
         if step <= inner_extent:
             raise Unsupported("it writes to an expanded, transposed or overlapping view")
         inner_extent += int(step) * (int(axis.size) - 1)
-    remainder: Expr = _dot(at, strides) - form.rest
+    remainder: Expr = _dot(memory_index, strides) - form.rest
     conditions = [index_value(remainder) >= index_value(0)]
     positions: dict[Axis, Expr] = {}
     for axis, step in steps:

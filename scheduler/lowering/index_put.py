@@ -409,13 +409,15 @@ def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> 
 def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Replace elements where the mask holds by consecutive elements of ``source``."""
     size = b.meta().size
-    whole, chosen = broadcast(self, size), broadcast(mask, size)
-    line = reshape(b, source, (product(source.size),))
-    number = positions(b, chosen)
+    target, is_selected = broadcast(self, size), broadcast(mask, size)
+    flat_source = reshape(b, source, (product(source.size),))
+    source_number = positions(b, is_selected)
 
     def read(i: Index) -> Value:
-        brought = b.indirect(number, i, line.size[0], lambda n: line.at((n,)), wrap=False)
-        return trees.masked_value(chosen.at(i), upcast(brought, self.dtype), whole.at(i))
+        source_value = b.indirect(
+            source_number, i, flat_source.size[0], lambda n: flat_source.at((n,)), wrap=False
+        )
+        return trees.masked_value(is_selected.at(i), upcast(source_value, self.dtype), target.at(i))
 
     return materialize(b, Tensor(size, self.dtype, read))
 
@@ -430,11 +432,11 @@ def masked_put(
     zero = const(0, self.dtype)
 
     def read(i: Index) -> Value:
-        chosen = upcast(wide.at(i), DType.BOOL)
-        return trees.masked_value(chosen, upcast(source.at(i), self.dtype), zero)
+        is_selected = upcast(broadcast_mask.at(i), DType.BOOL)
+        return trees.masked_value(is_selected, upcast(source.at(i), self.dtype), zero)
 
     size = broadcast_size([mask.size, values.size])
-    wide, source = broadcast(mask, size), broadcast(values, size)
+    broadcast_mask, source = broadcast(mask, size), broadcast(values, size)
     return index_put(b, self, indices, Tensor(size, self.dtype, read), accumulate=True)
 
 
@@ -442,10 +444,10 @@ def put(
     b: Builder, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False
 ) -> Tensor:
     """self.flatten()[index] = source"""
-    line = reshape(b, self, (product(self.size),))
+    flat = reshape(b, self, (product(self.size),))
     count = product(index.size)
-    places, given = reshape(b, index, (count,)), reshape(b, source, (count,))
-    result = index_put(b, line, (places,), given, accumulate)
+    flat_positions, flat_source = reshape(b, index, (count,)), reshape(b, source, (count,))
+    result = index_put(b, flat, (flat_positions,), flat_source, accumulate)
     return materialize(b, reshape(b, result, self.size))
 
 

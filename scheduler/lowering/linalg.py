@@ -106,18 +106,18 @@ def matrix_norm(
         raise Unsupported(SPECTRA.reason)
     meta = b.meta()
     compute_dtype = meta.dtype.compute_dtype
-    along, across = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    summed_dim, compared_dim = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sizes = Tensor(self.size, compute_dtype, lambda i: call("abs", self.at(i)))
-    sums = reductions.sum_over(b, sizes, (along,), dtype=compute_dtype)
+    sums = reductions.sum_over(b, sizes, (summed_dim,), dtype=compute_dtype)
     return reductions.reduce(
         b,
         sums,
-        tuple(sorted((along, across))),
+        tuple(sorted((summed_dim, compared_dim))),
         ReductionKind.MAX if ord > 0 else ReductionKind.MIN,
         dtype=meta.dtype,
         accumulate=compute_dtype,
         size=meta.size,
-        after=reductions.zero_if_empty(self, (across,)) if ord > 0 else None,
+        after=reductions.zero_if_empty(self, (compared_dim,)) if ord > 0 else None,
     )
 
 

@@ -221,8 +221,10 @@ def product(
 
 
 def _as_bf16(tensor: Tensor) -> Tensor:
-    at = tensor.at
-    return replace(tensor, dtype=DType.BF16, at=lambda i: trees.cast(at(i), DType.BF16), buffer="")
+    element_at = tensor.at
+    return replace(
+        tensor, dtype=DType.BF16, at=lambda i: trees.cast(element_at(i), DType.BF16), buffer=""
+    )
 
 
 def _sum_products(

@@ -53,8 +53,8 @@ def _word(b: Builder, size: tuple[Expr, ...], word_number: int) -> NumberReader:
     return read
 
 
-def _shift_right(word: Value, by: int) -> Value:
-    return call("rshift", word, Const(by, DType.I64))
+def _shift_right(word: Value, bits: int) -> Value:
+    return call("rshift", word, Const(bits, DType.I64))
 
 
 def _fraction(word: Value, bits: int, dtype: DType, offset: float = 0.0) -> Value:
@@ -68,7 +68,7 @@ def _fraction(word: Value, bits: int, dtype: DType, offset: float = 0.0) -> Valu
 def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> NumberReader:
     """Numbers in [0, 1), with as many bits as the type represents there; for complex numbers, both
     parts."""
-    words = [_word(b, size, place) for place in range(4)]
+    words = [_word(b, size, word_number) for word_number in range(4)]
     compute_dtype = dtype.compute_dtype
     if dtype is DType.F64:
         return _join_53_bits(words[0], words[1])
@@ -173,8 +173,8 @@ def uniform(b: Builder, self: Tensor, **options: Any) -> Tensor:
     meta = b.meta()
     low: float = options.get("from", 0.0)
     width: float = options["to"] - low
-    drawn = uniform_numbers(b, meta.size, meta.dtype)
-    return b.pointwise(meta.size, meta.dtype, lambda index: drawn(index) * width + low)
+    uniform_at = uniform_numbers(b, meta.size, meta.dtype)
+    return b.pointwise(meta.size, meta.dtype, lambda index: uniform_at(index) * width + low)
 
 
 def normal(b: Builder, mean: Argument = 0.0, std: Argument = 1.0, **_: Any) -> Tensor:
@@ -189,12 +189,12 @@ def _normal_like(
     b: Builder, mean: Argument, std: Argument, function: Callable[[Value], Value]
 ) -> Tensor:
     meta = b.meta()
-    drawn = normal_numbers(b, meta.size, meta.dtype)
-    wide = [broadcast(a, meta.size) if isinstance(a, Tensor) else a for a in (mean, std)]
+    normal_at = normal_numbers(b, meta.size, meta.dtype)
+    parameters = [broadcast(a, meta.size) if isinstance(a, Tensor) else a for a in (mean, std)]
 
     def read(index: Index) -> Value:
-        centre, width = (element(one, index, meta.dtype) for one in wide)
-        return function(centre + width * drawn(index))
+        centre, width = (element(parameter, index, meta.dtype) for parameter in parameters)
+        return function(centre + width * normal_at(index))
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -202,10 +202,10 @@ def _normal_like(
 def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tensor:
     meta = b.meta()
     compute_dtype = meta.dtype.compute_dtype
-    above = _above_zero(b, meta.size, compute_dtype)
+    uniform_at = _above_zero(b, meta.size, compute_dtype)
 
     def read(index: Index) -> Value:
-        return -call("log", above(index)) / lambd
+        return -call("log", uniform_at(index)) / lambd
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -213,11 +213,11 @@ def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tenso
 def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Tensor:
     meta = b.meta()
     compute_dtype = meta.dtype.compute_dtype
-    drawn = uniform_numbers(b, meta.size, DType.F32)
+    uniform_at = uniform_numbers(b, meta.size, DType.F32)
 
     def read(index: Index) -> Value:
-        turned = upcast(drawn(index), compute_dtype) - 0.5
-        tangent = call("tan", turned * math.pi)
+        centred = upcast(uniform_at(index), compute_dtype) - 0.5
+        tangent = call("tan", centred * math.pi)
         return tangent * sigma + median
 
     return b.pointwise(meta.size, meta.dtype, read)
@@ -227,18 +227,18 @@ def geometric(b: Builder, self: Tensor, p: float, **_: Any) -> Tensor:
     """The number of trials, each with probability ``p``, until the first success."""
     meta = b.meta()
     compute_dtype = meta.dtype.compute_dtype if meta.dtype.is_float else DType.F32
-    above = _above_zero(b, meta.size, compute_dtype)
+    uniform_at = _above_zero(b, meta.size, compute_dtype)
 
     def read(index: Index) -> Value:
-        trials = call("log", above(index)) / math.log1p(-p)
+        trials = call("log", uniform_at(index)) / math.log1p(-p)
         return upcast(call("maximum", call("ceil", trials), 1), meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
 
 def _keep_mask(b: Builder, size: tuple[Expr, ...], p: float) -> NumberReader:
-    drawn = uniform_numbers(b, size, DType.F32)
-    return lambda i: drawn(i) >= p
+    uniform_at = uniform_numbers(b, size, DType.F32)
+    return lambda i: uniform_at(i) >= p
 
 
 def dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
@@ -260,12 +260,12 @@ def noise_dropout(*, feature: bool, alpha: bool) -> Callable[..., Tensor]:
             return Tensor(size, dtype, lambda _: const(0, dtype))
         channels = size[:2] if feature else size
         keeps = _keep_mask(b, channels, p)
-        scale, dropped, more = dropout_factors(p, alpha)
+        scale, dropped_value, shift = dropout_factors(p, alpha)
 
         def read(index: Index) -> Value:
-            kept = trees.scale_value(upcast(input.at(index), dtype), scale, dtype)
-            kept = kept + const(more, dtype) if more else kept
-            return call("where", keeps(index[: len(channels)]), kept, const(dropped, dtype))
+            scaled = trees.scale_value(upcast(input.at(index), dtype), scale, dtype)
+            scaled = scaled + const(shift, dtype) if shift else scaled
+            return call("where", keeps(index[: len(channels)]), scaled, const(dropped_value, dtype))
 
         return b.pointwise(size, dtype, read)
 
@@ -273,13 +273,13 @@ def noise_dropout(*, feature: bool, alpha: bool) -> Callable[..., Tensor]:
 
 
 def dropout_factors(p: float, alpha: bool) -> tuple[float, float, float]:
-    """(scale, dropped, more): a kept element becomes it times ``scale`` plus ``more``, a
-    dropped one ``dropped``."""
+    """(scale, dropped, shift): a kept element is multiplied by ``scale`` and increased by
+    ``shift``; a dropped element becomes ``dropped``."""
     if not alpha:
         return 1 / (1 - p), 0.0, 0.0
     scale = 1 / math.sqrt((SELU_NEGATED_MIN**2 * p + 1) * (1 - p))
-    more = SELU_NEGATED_MIN * scale * p
-    return scale, more - SELU_NEGATED_MIN * scale, more
+    shift = SELU_NEGATED_MIN * scale * p
+    return scale, shift - SELU_NEGATED_MIN * scale, shift
 
 
 def native_dropout(
@@ -290,13 +290,13 @@ def native_dropout(
     if train is False or p == 0:
         return input, Tensor(size, DType.BOOL, lambda _: Const(True, DType.BOOL))
     if p == 1:
-        none = Tensor(size, DType.BOOL, lambda _: Const(False, DType.BOOL))
-        return Tensor(size, dtype, lambda _: const(0, dtype)), none
+        empty_mask = Tensor(size, DType.BOOL, lambda _: Const(False, DType.BOOL))
+        return Tensor(size, dtype, lambda _: const(0, dtype)), empty_mask
     keeps = _keep_mask(b, size, p)
 
     def read(index: Index) -> Value:
-        grown = upcast(input.at(index), dtype) / const(1 - p, dtype)
-        return call("where", keeps(index), grown, 0)
+        scaled = upcast(input.at(index), dtype) / const(1 - p, dtype)
+        return call("where", keeps(index), scaled, 0)
 
     return b.pointwise(size, dtype, read), b.pointwise(size, DType.BOOL, keeps)
 
@@ -305,8 +305,8 @@ def native_dropout_backward(b: Builder, grad_output: Tensor, mask: Tensor, scale
     meta = b.meta()
 
     def read(index: Index) -> Value:
-        kept = call("mul", *(upcast(t.at(index), meta.dtype) for t in (grad_output, mask)))
-        return trees.scale_value(kept, scale, meta.dtype)
+        gradient = call("mul", *(upcast(t.at(index), meta.dtype) for t in (grad_output, mask)))
+        return trees.scale_value(gradient, scale, meta.dtype)
 
     return b.pointwise(meta.size, meta.dtype, read)
 
@@ -321,15 +321,15 @@ def rrelu(
 ) -> Tensor:
     """A random slope below 0 in training, otherwise the mean of both bounds."""
     meta = b.meta()
-    drawn = uniform_numbers(b, meta.size, DType.F32)
+    uniform_at = uniform_numbers(b, meta.size, DType.F32)
     compute_dtype = meta.dtype.compute_dtype
 
     def read(index: Index) -> Value:
         x = upcast(self.at(index), compute_dtype)
         slope: Value = const((lower + upper) / 2, compute_dtype)
         if training:
-            wide = upcast(drawn(index), compute_dtype) * (upper - lower)
-            slope = wide + lower
+            scaled = upcast(uniform_at(index), compute_dtype) * (upper - lower)
+            slope = scaled + lower
         return call("where", x > 0, x, x * slope)
 
     return b.pointwise(meta.size, meta.dtype, read)

@@ -133,8 +133,8 @@ def _blend(tensor: Tensor, leading: Index, taps: list[Taps], dtype: DType) -> Va
     if not taps:
         return upcast(tensor.at(leading), dtype)
     result: Value | None = None
-    for place, weight in taps[0]:
-        term = weight * _blend(tensor, (*leading, place), taps[1:], dtype)
+    for pixel, weight in taps[0]:
+        term = weight * _blend(tensor, (*leading, pixel), taps[1:], dtype)
         result = term if result is None else result + term
     assert result is not None
     return result

@@ -144,5 +144,5 @@ def _cast(tensor: Tensor, dtype: DType) -> Tensor:
     """Round to a float type, even if kernels hold it in a wider one."""
     if not dtype.is_float or dtype is DType.F64:
         return tensor
-    at = tensor.at
-    return replace(tensor, at=lambda index: Cast(at(index), dtype, decides=True), buffer="")
+    element_at = tensor.at
+    return replace(tensor, at=lambda index: Cast(element_at(index), dtype, decides=True), buffer="")

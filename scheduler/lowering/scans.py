@@ -142,7 +142,7 @@ def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
     """The principal value at each index."""
     dtype, real = x.dtype, x.dtype.real
 
-    def at(index: Index, position: Expr) -> Value:
+    def element_at(index: Index, position: Expr) -> Value:
         return upcast(x.at((*index[:dim], position, *index[dim + 1 :])), dtype)
 
     real_parts = Tensor(x.size, real, lambda i: call("real", upcast(x.at(i), dtype)))
@@ -153,7 +153,7 @@ def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
         return upcast(call("where", call("isinf", greatest), 0, greatest), dtype)
 
     def term(index: Index, inner: Index) -> Value:
-        exponential = call("exp", at(index, inner[0]) - finite(index))
+        exponential = call("exp", element_at(index, inner[0]) - finite(index))
         return trees.masked_value(
             trees.less_than(inner[0], index[dim] + 1), exponential, const(0, dtype)
         )
@@ -172,22 +172,28 @@ def _areas(y: Tensor, x: Any, dim: int) -> Tensor:
     """Twice the areas of the trapezoids between neighbours along ``dim``, of width 1 without ``x``;
     integers for integer input, as in torch."""
     dtype = y.dtype if x is None else promoted_type((y, x))
-    at = normalize_dim(dim, y.rank)
-    length = y.size[at] - 1 if y.size[at] != 0 else _ZERO
-    first, second = slice_dim(y, at, _ZERO, length), slice_dim(y, at, _ONE, length)
+    axis = normalize_dim(dim, y.rank)
+    length = y.size[axis] - 1 if y.size[axis] != 0 else _ZERO
+    first, second = slice_dim(y, axis, _ZERO, length), slice_dim(y, axis, _ONE, length)
 
     def step(index: Index, start: Expr) -> Value:
-        here = (*index[:at], index[at] + start, *index[at + 1 :])
-        place = here[at : at + 1] if x.rank == 1 else here[y.rank - x.rank :]
-        inside = tuple(_ZERO if e == 1 else i for e, i in zip(x.size, place, strict=True))
-        return upcast(x.at(inside), x.dtype)
+        shifted_index = (*index[:axis], index[axis] + start, *index[axis + 1 :])
+        coordinate_index = (
+            shifted_index[axis : axis + 1] if x.rank == 1 else shifted_index[y.rank - x.rank :]
+        )
+        broadcast_index = tuple(
+            _ZERO if e == 1 else i for e, i in zip(x.size, coordinate_index, strict=True)
+        )
+        return upcast(x.at(broadcast_index), x.dtype)
 
     def area(index: Index) -> Value:
-        both = call("add", *(upcast(part.at(index), y.dtype) for part in (first, second)))
+        height_sum = call(
+            "add", *(upcast(neighbour.at(index), y.dtype) for neighbour in (first, second))
+        )
         if x is None:
-            return both
+            return height_sum
         width = step(index, _ONE) - step(index, _ZERO)
-        return upcast(both, dtype) * upcast(width, dtype)
+        return upcast(height_sum, dtype) * upcast(width, dtype)
 
     return Tensor(first.size, dtype, area)
 

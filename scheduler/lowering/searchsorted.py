@@ -184,7 +184,7 @@ def isin(
         lambda i, j: call("eq", value(i), upcast(flat.at(j), dtype)),
         dtype=DType.BOOL,
         accumulate=DType.BOOL,
-        after=lambda found, _: answer(found),
+        after=lambda is_member, _: answer(is_member),
     )
 
 

@@ -244,11 +244,11 @@ class _Quantile:
             return self._element(call(roundings[self._interpolation], position), row)
         low = call("floor", position)
         below, above = self._element(low, row), self._element(call("ceil", position), row)
-        one, half = const(1.0, self._dtype), const(0.5, self._dtype)
+        unit, half = const(1.0, self._dtype), const(0.5, self._dtype)
         weight = half if self._interpolation == "midpoint" else position - low
         step = above - below
         from_below = below + weight * step
-        from_above = above - step * (one - weight)
+        from_above = above - step * (unit - weight)
         return call("where", weight < half, from_below, from_above)
 
     def _position(self, q_index: Index, row: Index) -> Value:

@@ -37,17 +37,22 @@ def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
     """The tensor broadcast to ``size``. Raises ``Unsupported`` if the shapes do not fit."""
     if tensor.size == size:
         return tensor
-    lead = len(size) - tensor.rank
-    fixed = []
-    for have, want in zip(tensor.size, size[lead:], strict=True) if lead >= 0 else [(_ZERO, _ONE)]:
-        if have != 1 and not is_equal(have, want):
+    leading_rank = len(size) - tensor.rank
+    is_single = []
+    for extent, result_extent in (
+        zip(tensor.size, size[leading_rank:], strict=True) if leading_rank >= 0 else [(_ZERO, _ONE)]
+    ):
+        if extent != 1 and not is_equal(extent, result_extent):
             raise Unsupported(
                 f"shape {layout.format_shape(tensor.size)} does not broadcast to "
                 f"{layout.format_shape(size)}"
             )
-        fixed.append(have == 1)
+        is_single.append(extent == 1)
     return tensor.view(
-        size, lambda i: tuple(_ZERO if one else x for x, one in zip(i[lead:], fixed, strict=True))
+        size,
+        lambda i: tuple(
+            _ZERO if single else x for x, single in zip(i[leading_rank:], is_single, strict=True)
+        ),
     )
 
 
@@ -66,12 +71,12 @@ def reshape(b: Builder, tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
         result: list[Expr] = [_ZERO] * tensor.rank
         for old, new in groups:
             steps = zip(out[new], layout.contiguous_strides(size[new]), strict=True)
-            flat = sympy.Add(*(i * step for i, step in steps))
+            position = sympy.Add(*(i * step for i, step in steps))
             extents, strides = tensor.size[old], layout.contiguous_strides(tensor.size[old])
-            kept = [d for d, extent in enumerate(extents) if extent != 1]
-            for d in kept:
-                part = FloorDiv(flat, strides[d])
-                result[old.start + d] = part if d == kept[0] else Mod(part, extents[d])
+            long_dims = [d for d, extent in enumerate(extents) if extent != 1]
+            for d in long_dims:
+                quotient = FloorDiv(position, strides[d])
+                result[old.start + d] = quotient if d == long_dims[0] else Mod(quotient, extents[d])
         return tuple(result)
 
     return tensor.view(size, index)
@@ -87,9 +92,9 @@ def _matching_groups(
         start = (i, j)
         i, j = min(i + 1, len(old)), min(j + 1, len(new))
         while not is_equal(product(old[start[0] : i]), product(new[start[1] : j])):
-            left = layout.size_hint(product(old[start[0] : i]), hints)
-            right = layout.size_hint(product(new[start[1] : j]), hints)
-            if i < len(old) and (left <= right or j == len(new)):
+            old_count = layout.size_hint(product(old[start[0] : i]), hints)
+            new_count = layout.size_hint(product(new[start[1] : j]), hints)
+            if i < len(old) and (old_count <= new_count or j == len(new)):
                 i += 1
             elif j < len(new):
                 j += 1
@@ -104,16 +109,18 @@ def view(b: Builder, self: Tensor, **_: Any) -> Tensor:
 
 
 def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
-    at = dim if dim >= 0 else dim + self.rank + 1
-    size = (*self.size[:at], _ONE, *self.size[at:])
-    return self.view(size, lambda i: (*i[:at], *i[at + 1 :]))
+    axis = dim if dim >= 0 else dim + self.rank + 1
+    size = (*self.size[:axis], _ONE, *self.size[axis:])
+    return self.view(size, lambda i: (*i[:axis], *i[axis + 1 :]))
 
 
 def permute(tensor: Tensor, dims: tuple[int, ...]) -> Tensor:
     """Result dimension d is ``dims[d]`` of the tensor; negative ones count from the end."""
     order = tuple(normalize_dim(d, tensor.rank) for d in dims)
-    back = tuple(order.index(d) for d in range(len(order)))
-    return tensor.view(tuple(tensor.size[d] for d in order), lambda i: tuple(i[d] for d in back))
+    inverse_order = tuple(order.index(d) for d in range(len(order)))
+    return tensor.view(
+        tuple(tensor.size[d] for d in order), lambda i: tuple(i[d] for d in inverse_order)
+    )
 
 
 def permute_op(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -151,9 +158,14 @@ def movedim(b: Builder, self: Tensor, source: Any, destination: Any) -> Tensor:
         if isinstance(source, int)
         else zip(source, destination, strict=True)
     )
-    moved = {normalize_dim(to, self.rank): normalize_dim(came, self.rank) for came, to in pairs}
-    rest = iter(d for d in range(self.rank) if d not in moved.values())
-    return permute(self, tuple(moved[d] if d in moved else next(rest) for d in range(self.rank)))
+    source_of = {
+        normalize_dim(to_dim, self.rank): normalize_dim(from_dim, self.rank)
+        for from_dim, to_dim in pairs
+    }
+    other_dims = iter(d for d in range(self.rank) if d not in source_of.values())
+    return permute(
+        self, tuple(source_of[d] if d in source_of else next(other_dims) for d in range(self.rank))
+    )
 
 
 def expand(b: Builder, self: Tensor, **_: Any) -> Tensor:
@@ -173,24 +185,27 @@ def slice_dim(tensor: Tensor, dim: int, start: Expr, length: Expr, step: int = 1
 def slice_op(
     b: Builder, self: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
-    at = normalize_dim(dim, self.rank)
+    axis = normalize_dim(dim, self.rank)
     if step < 1:
         raise Unsupported(f"a slice with step {step} is not supported")
-    first, length = start_along(b, start, self.size[at]), b.meta().size[at]
-    _check_cut(b, self.size[at], first, end, step, length)
-    return slice_dim(self, at, first, length, step)
+    first, length = start_along(b, start, self.size[axis]), b.meta().size[axis]
+    _check_slice_length(b, self.size[axis], first, end, step, length)
+    return slice_dim(self, axis, first, length, step)
 
 
-def _check_cut(b: Builder, extent: Expr, start: Expr, end: Any, step: int, length: Expr) -> None:
+def _check_slice_length(
+    b: Builder, extent: Expr, start: Expr, end: Any, step: int, length: Expr
+) -> None:
     """Raise ``ContradictionError`` if a slice has another length at the example's sizes."""
     last = extent if end is None else as_expr(end)
     if b.is_unbacked(extent, start, last, length):
         return
-    size, low, high, count = (layout.size_hint(e, b.hints) for e in (extent, start, last, length))
-    count_there = len(range(size)[low:high:step])
-    if count_there != count:
+    size, first, stop, count = (layout.size_hint(e, b.hints) for e in (extent, start, last, length))
+    sliced_count = len(range(size)[first:stop:step])
+    if sliced_count != count:
         raise ContradictionError(
-            f"the graph lists {count} elements along its dimension, but the slice has {count_there}"
+            f"the graph lists {count} elements along its dimension, "
+            f"but the slice has {sliced_count}"
         )
 
 
@@ -215,25 +230,28 @@ def start_along(b: Builder, value: Any, extent: Expr) -> Expr:
 
 
 def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tensor:
-    at = normalize_dim(dim, self.rank)
-    first, kept = start_along(b, start, self.size[at]), as_expr(length)
-    _check_cut(b, self.size[at], first, first + kept, 1, kept)
-    return slice_dim(self, at, first, kept)
+    axis = normalize_dim(dim, self.rank)
+    first, slice_length = start_along(b, start, self.size[axis]), as_expr(length)
+    _check_slice_length(b, self.size[axis], first, first + slice_length, 1, slice_length)
+    return slice_dim(self, axis, first, slice_length)
 
 
 def select(b: Builder, self: Tensor, dim: int, index: Tensor | int) -> Tensor:
-    at = normalize_dim(dim, self.rank)
-    size = (*self.size[:at], *self.size[at + 1 :])
+    axis = normalize_dim(dim, self.rank)
+    size = (*self.size[:axis], *self.size[axis + 1 :])
     if isinstance(index, Tensor):  # x[best]: a number that the model reads at run time
 
         def read(i: Index) -> Value:
             return b.indirect(
-                index, (), self.size[at], lambda position: self.at((*i[:at], position, *i[at:]))
+                index,
+                (),
+                self.size[axis],
+                lambda position: self.at((*i[:axis], position, *i[axis:])),
             )
 
         return Tensor(size, self.dtype, read)
-    position = position_along(b, index, self.size[at])
-    return self.view(size, lambda i: (*i[:at], position, *i[at:]))
+    position = position_along(b, index, self.size[axis])
+    return self.view(size, lambda i: (*i[:axis], position, *i[axis:]))
 
 
 def split_dim(tensor: Tensor, dim: int, lengths: list[Expr]) -> tuple[Tensor, ...]:
@@ -247,12 +265,12 @@ def split_dim(tensor: Tensor, dim: int, lengths: list[Expr]) -> tuple[Tensor, ..
 
 def split_op(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, ...]:
     """split, split_with_sizes, chunk: the sizes of the pieces are those of the outputs."""
-    at = normalize_dim(dim, self.rank)
+    axis = normalize_dim(dim, self.rank)
     assert b.node is not None
-    lengths = [b.meta(k).size[at] for k in range(len(b.node.outputs))]
-    if not b.may_be_equal(sympy.Add(*lengths), self.size[at]):
+    lengths = [b.meta(k).size[axis] for k in range(len(b.node.outputs))]
+    if not b.may_be_equal(sympy.Add(*lengths), self.size[axis]):
         raise ContradictionError("the parts do not add up to the whole")
-    return split_dim(self, at, lengths)
+    return split_dim(self, axis, lengths)
 
 
 def unbind(b: Builder, self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
@@ -261,36 +279,43 @@ def unbind(b: Builder, self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def flip(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
-    turned = {normalize_dim(d, self.rank) for d in dims}
+    flipped_dims = {normalize_dim(d, self.rank) for d in dims}
     size = self.size
     return self.view(
-        size, lambda i: tuple(size[d] - 1 - x if d in turned else x for d, x in enumerate(i))
+        size, lambda i: tuple(size[d] - 1 - x if d in flipped_dims else x for d, x in enumerate(i))
     )
 
 
 def roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
-    by = shifts if isinstance(shifts, tuple) else (shifts,)
-    along = dims if isinstance(dims, tuple) else (dims,)
+    shift_list = shifts if isinstance(shifts, tuple) else (shifts,)
+    dim_list = dims if isinstance(dims, tuple) else (dims,)
     size = self.size
     if any(extent == 0 for extent in size):
         return self
-    if not along:
+    if not dim_list:
         flat = reshape(b, self, (product(self.size),))
-        rolled = roll(b, flat, by, (0,))
+        rolled = roll(b, flat, shift_list, (0,))
         return reshape(b, rolled, self.size)
-    shift = {normalize_dim(d, self.rank): as_expr(s) for d, s in zip(along, by, strict=True)}
+    shift_of_dim = {
+        normalize_dim(d, self.rank): as_expr(s) for d, s in zip(dim_list, shift_list, strict=True)
+    }
     return self.view(
         size,
-        lambda i: tuple(Mod(x - shift[d], size[d]) if d in shift else x for d, x in enumerate(i)),
+        lambda i: tuple(
+            Mod(x - shift_of_dim[d], size[d]) if d in shift_of_dim else x for d, x in enumerate(i)
+        ),
     )
 
 
 def repeat(b: Builder, self: Tensor, **_: Any) -> Tensor:
     size = b.meta().size
-    lead = len(size) - self.rank
-    old = self.size
+    leading_rank = len(size) - self.rank
+    old_size = self.size
     return self.view(
-        size, lambda i: tuple(Mod(x, extent) for x, extent in zip(i[lead:], old, strict=True))
+        size,
+        lambda i: tuple(
+            Mod(x, extent) for x, extent in zip(i[leading_rank:], old_size, strict=True)
+        ),
     )
 
 
@@ -299,38 +324,42 @@ def repeat_interleave(b: Builder, repeats: int, self: Tensor, dim: Any = None) -
     if dim is None:
         flat = reshape(b, self, (product(self.size),))
         return repeat_interleave(b, repeats, flat, 0)
-    at = normalize_dim(dim, self.rank)
-    size = (*self.size[:at], self.size[at] * repeats, *self.size[at + 1 :])
-    return self.view(size, lambda i: (*i[:at], FloorDiv(i[at], as_expr(repeats)), *i[at + 1 :]))
+    axis = normalize_dim(dim, self.rank)
+    size = (*self.size[:axis], self.size[axis] * repeats, *self.size[axis + 1 :])
+    return self.view(
+        size, lambda i: (*i[:axis], FloorDiv(i[axis], as_expr(repeats)), *i[axis + 1 :])
+    )
 
 
 def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
-    *lead, channels, height, width = self.size
-    r = as_expr(upscale_factor)
-    split = (*lead, FloorDiv(channels, r * r), r, r, height, width)
-    n = len(lead)
-    moved = permute(reshape(b, self, split), (*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return reshape(b, moved, b.meta().size)
+    *leading, channels, height, width = self.size
+    factor = as_expr(upscale_factor)
+    split = (*leading, FloorDiv(channels, factor * factor), factor, factor, height, width)
+    n = len(leading)
+    permuted = permute(reshape(b, self, split), (*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    return reshape(b, permuted, b.meta().size)
 
 
 def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     first, second = normalize_dim(dim1, self.rank), normalize_dim(dim2, self.rank)
-    rest = [d for d in range(self.rank) if d not in (first, second)]
+    other_dims = [d for d in range(self.rank) if d not in (first, second)]
 
     def index(i: Index) -> Index:
-        at = dict(zip(rest, i[:-1], strict=True))
-        at[first] = i[-1] + max(-offset, 0)
-        at[second] = i[-1] + max(offset, 0)
-        return tuple(at[d] for d in range(len(at)))
+        index_of_dim = dict(zip(other_dims, i[:-1], strict=True))
+        index_of_dim[first] = i[-1] + max(-offset, 0)
+        index_of_dim[second] = i[-1] + max(offset, 0)
+        return tuple(index_of_dim[d] for d in range(len(index_of_dim)))
 
     return self.view(b.meta().size, index)
 
 
 def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    at = normalize_dim(dimension, self.rank)
+    axis = normalize_dim(dimension, self.rank)
     if not self.rank:
         return self.view(b.meta().size, lambda _: ())
-    return self.view(b.meta().size, lambda i: (*i[:at], step * i[at] + i[-1], *i[at + 1 : -1]))
+    return self.view(
+        b.meta().size, lambda i: (*i[:axis], step * i[axis] + i[-1], *i[axis + 1 : -1])
+    )
 
 
 def broadcast_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -341,7 +370,11 @@ def meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> t
     """Each vector along its own dimension; ``xy`` swaps the first two dimensions."""
     results = []
     for k, tensor in enumerate(tensors):
-        along = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and len(tensors) > 1 else k
+        result_dim = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and len(tensors) > 1 else k
         vector = reshape(b, tensor, (product(tensor.size),))
-        results.append(vector.view(b.meta(k).size, lambda i, along=along: (i[along],)))  # type: ignore[misc]
+
+        def index(i: Index, result_dim: int = result_dim) -> Index:
+            return (i[result_dim],)
+
+        results.append(vector.view(b.meta(k).size, index))
     return tuple(results)

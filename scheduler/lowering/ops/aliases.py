@@ -63,19 +63,21 @@ _OVERLOADS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def alias_rows(rows: Iterable[Op]) -> Iterator[Op]:
     """The rows of the aliases and of the copying variants."""
-    known = {row.name.removeprefix("aten."): row for row in rows}
-    for name, other in _ALIASES.items():
-        yield _alias_row(known[name], other)
-    for name, copying in (
+    row_of_name = {row.name.removeprefix("aten."): row for row in rows}
+    for name, alias_name in _ALIASES.items():
+        yield _alias_row(row_of_name[name], alias_name)
+    for name, copy_name in (
         *((name, f"{name}_copy") for name in _COPY_FORMS),
         ("view", "_reshape_copy"),
     ):
-        row = _alias_row(known[name], copying)
+        row = _alias_row(row_of_name[name], copy_name)
         yield replace(row, reference=with_copy(row.reference), elements=Elements.COPIED)
 
 
 def _alias_row(row: Op, name: str) -> Op:
-    kept = _OVERLOADS.get(name, tuple(row.signatures))
+    overloads = _OVERLOADS.get(name, tuple(row.signatures))
     return replace(
-        row, name=f"aten.{name}", signatures={each: row.signatures[each] for each in kept}
+        row,
+        name=f"aten.{name}",
+        signatures={overload: row.signatures[overload] for overload in overloads},
     )

@@ -16,22 +16,22 @@ _SCALES = {
 }
 
 
-def _interpolation(name: str, rank: int, rule: Any, along: Any) -> Op:
+def _interpolation(name: str, rank: int, rule: Any, filter_taps: Any) -> Op:
     return op(
         f"aten.{name}",
         f"self, output_size, align_corners, {_SCALES[rank]}; "
         "vec: input, output_size, align_corners, scale_factors",
         rule,
-        ref.upsample(along),
+        ref.upsample(filter_taps),
     )
 
 
-def _gradient(name: str, rank: int, rule: Any, along: Any, corners: str) -> Op:
+def _gradient(name: str, rank: int, rule: Any, filter_taps: Any, corner_params: str) -> Op:
     return op(
         f"aten.{name}_backward",
-        f"grad_output, output_size, input_size, {corners}{_SCALES[rank]}",
+        f"grad_output, output_size, input_size, {corner_params}{_SCALES[rank]}",
         rule,
-        ref.upsample_backward(along),
+        ref.upsample_backward(filter_taps),
     )
 
 

@@ -18,10 +18,11 @@ NO_SPECIAL = NoKernel(
 PAIR = "default self_scalar other_scalar: self, other"
 
 
-def _functions(name: str, *names: str) -> tuple[Op, ...]:
+def _functions(function: str, *op_names: str) -> tuple[Op, ...]:
     """A pointwise function under several op names."""
     return tuple(
-        op(f"aten.{each}", "self", unary(name), ref_pointwise.float_unary(name)) for each in names
+        op(f"aten.{op_name}", "self", unary(function), ref_pointwise.float_unary(function))
+        for op_name in op_names
     )
 
 

@@ -51,21 +51,21 @@ class TableRow:
 def catalogue() -> Mapping[str, Any]:
     """The catalogue of torch's ops: ``torch`` (its version), ``core`` (targets), ``entries`` (by
     target, the names of OpInfo's entries that export to it), ``samples`` (by entry and type)."""
-    found: Mapping[str, Any] = json.loads(_CATALOGUE.read_text())
-    return found
+    contents: Mapping[str, Any] = json.loads(_CATALOGUE.read_text())
+    return contents
 
 
 @cache
 def table() -> tuple[TableRow, ...]:
     """All ops by name: every row, and ops of Core ATen without a row."""
     core = set(catalogue()["core"])
-    known = {target for row in ROWS for target in row.targets}
+    targets_with_row = {target for row in ROWS for target in row.targets}
     rows = [
         _described(row.name, tuple(row.signatures), not core.isdisjoint(row.targets), row)
         for row in ROWS
         if row.name.startswith("aten.")
     ]
-    missing = sorted(t for t in core if functional_target(t) not in known)
+    missing = sorted(t for t in core if functional_target(t) not in targets_with_row)
     rows += [_described(t, (t.split(".", 2)[2],), True, None) for t in missing]
     return tuple(sorted(rows, key=lambda row: row.name))
 
@@ -87,8 +87,8 @@ def _kernel(op: Op) -> str:
 
 def _samples_of(targets: tuple[str, ...]) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
     """OpInfo's entries of an op, the number of their samples, and the samples' types."""
-    known, samples = catalogue()["entries"], catalogue()["samples"]
-    entries = tuple(dict.fromkeys(entry for t in targets for entry in known.get(t, ())))
+    entries_of_target, samples = catalogue()["entries"], catalogue()["samples"]
+    entries = tuple(dict.fromkeys(entry for t in targets for entry in entries_of_target.get(t, ())))
     counts = [samples[entry] for entry in entries]
     dtypes = dict.fromkeys(dtype for count in counts for dtype in count)
     return entries, sum(sum(count.values()) for count in counts), tuple(dtypes)
@@ -151,9 +151,9 @@ def main() -> int:
     if not options.check:
         DOCUMENT.write_text(render_table())
         return 0
-    found = list(stale_lines(DOCUMENT.read_text()))
-    sys.stderr.writelines(f"docs/ops.md {line}\n" for line in found)
-    return 1 if found else 0
+    differences = list(stale_lines(DOCUMENT.read_text()))
+    sys.stderr.writelines(f"docs/ops.md {line}\n" for line in differences)
+    return 1 if differences else 0
 
 
 if __name__ == "__main__":
