@@ -71,7 +71,17 @@ def common_runs(
 ) -> list[tuple[int, int, int]]:
     """Return the common lines of two texts: runs (left, right, length) that ascend on both
     sides."""
-    return _merge_runs(_matching_runs(old, new, table_bits))
+    result: list[tuple[int, int, int]] = []
+    for left, right, length in sorted(_matching_runs(old, new, table_bits)):
+        if (
+            result
+            and result[-1][0] + result[-1][2] == left
+            and result[-1][1] + result[-1][2] == right
+        ):
+            result[-1] = (*result[-1][:2], result[-1][2] + length)
+        else:
+            result.append((left, right, length))
+    return result
 
 
 def count_changes(rows: Sequence[DiffRow]) -> dict[Change, int]:
@@ -95,20 +105,6 @@ def _gap_rows(
         yield DiffRow(Change.REMOVED, index, None)
     for index in range(other, of_right[1]):
         yield DiffRow(Change.ADDED, None, index)
-
-
-def _merge_runs(matches: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    result: list[tuple[int, int, int]] = []
-    for left, right, length in sorted(matches):
-        if (
-            result
-            and result[-1][0] + result[-1][2] == left
-            and result[-1][1] + result[-1][2] == right
-        ):
-            result[-1] = (*result[-1][:2], result[-1][2] + length)
-        else:
-            result.append((left, right, length))
-    return result
 
 
 def _matching_runs(

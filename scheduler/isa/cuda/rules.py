@@ -100,12 +100,11 @@ class CudaRules(OccupancyRules):
         resources: Mapping[str, Resources],
         target: Target,
     ) -> Mapping[str, str]:
-        steps = {name: next_step(_demand(one), target) for name, one in resources.items()}
+        steps = {}
+        for name, figures in resources.items():
+            demand = Demand(figures["registers"], figures["shared_bytes"], figures["threads"])
+            steps[name] = next_step(demand, target)
         return {name: step.text if step else "" for name, step in steps.items()}
-
-
-def _demand(resources: Resources) -> Demand:
-    return Demand(resources["registers"], resources["shared_bytes"], resources["threads"])
 
 
 RULES = CudaRules()

@@ -98,26 +98,15 @@ def parse(text: str) -> Operands:
         if position == 0 and not is_modifier:
             operands.append(parse_operand(word))
             continue
-        name, colon, value = word.partition(":")
-        numbers = _numbers(value) if colon else None
-        if numbers is None:
+        name, _, value = word.partition(":")
+        numbers = [number.strip() for number in value.strip("[]").split(",")]
+        if all(_HEXADECIMAL.fullmatch(each) or _DECIMAL.fullmatch(each) for each in numbers):
+            modifiers[name] = tuple(
+                int(each, 16 if _HEXADECIMAL.fullmatch(each) else 10) for each in numbers
+            )
+        else:
             words.add(word)
-        else:
-            modifiers[name] = numbers
     return Operands(tuple(operands), modifiers, frozenset(words))
-
-
-def _numbers(text: str) -> tuple[int, ...] | None:
-    found = []
-    for each in text.strip("[]").split(","):
-        number = each.strip()
-        if _HEXADECIMAL.fullmatch(number):
-            found.append(int(number, 16))
-        elif _DECIMAL.fullmatch(number):
-            found.append(int(number))
-        else:
-            return None
-    return tuple(found)
 
 
 def _split(text: str, separators: str) -> list[str]:

@@ -158,7 +158,14 @@ class _Runner:
                 by_pc: dict[int, list[Group]] = {}
                 for group in ready:
                     by_pc.setdefault(group.pc, []).append(group)
-                ready = [self._merge(same_pc) for same_pc in by_pc.values()]
+                ready = []
+                for same_pc in by_pc.values():
+                    if len(same_pc) > 1:
+                        for group in same_pc:
+                            self._close(group)
+                        ready.append(groups.merge_groups(same_pc))
+                    else:
+                        ready += same_pc
 
     def _advance(self, group: Group, bound: int) -> list[tuple[Group, bool]]:
         """Run a group until it ends, diverges, waits, or reaches an instruction where others
@@ -229,13 +236,6 @@ class _Runner:
             return [(group, True)]
         self._end(group, control.ending is Ending.CUT)
         return []
-
-    def _merge(self, same_pc: list[Group]) -> Group:
-        if len(same_pc) == 1:
-            return same_pc[0]
-        for group in same_pc:
-            self._close(group)
-        return groups.merge_groups(same_pc)
 
     def _release(self, parked: list[Group], forced: bool) -> list[Group]:
         """Return the groups at a barrier whose blocks have all arrived."""

@@ -164,14 +164,6 @@ def _with_carry(value: int) -> tuple[int, int]:
     return value, value >> 32
 
 
-def _shift_add(shift: int) -> Callable[[int, int], tuple[int, int]]:
-    def compute(a: int, b: int) -> tuple[int, int]:
-        total = (a << shift) + b
-        return total, int(total > 0xFFFF_FFFF)
-
-    return compute
-
-
 def _arithmetic() -> Iterator[ScalarRow]:
     two = (U32, U32)
     yield ScalarRow("s_add_u32", U32, two, lambda a, b: _with_carry(a + b), sets=True)
@@ -208,7 +200,12 @@ def _arithmetic() -> Iterator[ScalarRow]:
             f"s_max_{kind}", kind, (kind, kind), lambda a, b: (max(a, b), int(a > b)), sets=True
         )
     for shift in (1, 2, 3, 4):
-        yield ScalarRow(f"s_lshl{shift}_add_u32", U32, two, _shift_add(shift), sets=True)
+
+        def shift_add(a: int, b: int, shift: int = shift) -> tuple[int, int]:
+            total = (a << shift) + b
+            return total, int(total > 0xFFFF_FFFF)
+
+        yield ScalarRow(f"s_lshl{shift}_add_u32", U32, two, shift_add, sets=True)
     yield _nonzero("s_abs_i32", I32, (I32,), abs, 32)
     yield _nonzero("s_absdiff_i32", I32, (I32, I32), lambda a, b: abs(a - b), 32)
     for name, kind, source in (

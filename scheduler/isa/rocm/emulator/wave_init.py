@@ -36,9 +36,17 @@ def kernarg_segment(program: Program, launch: Launch) -> bytes:
     data = bytearray(max(program.kernarg_bytes, 1))
     for argument, value in zip(explicit, launch.arguments, strict=True):
         data[argument.offset : argument.offset + argument.size] = _bytes(argument, value)
+    hidden = {  # others are 0: offsets and remainders of the grid, host buffers
+        **dict(zip((f"hidden_block_count_{axis}" for axis in "xyz"), launch.grid, strict=True)),
+        **dict(zip((f"hidden_group_size_{axis}" for axis in "xyz"), launch.block, strict=True)),
+        "hidden_grid_dims": max(
+            axis + 1 for axis in range(3) if axis == 0 or _threads(launch)[axis] > 1
+        ),
+        "hidden_dynamic_lds_size": launch.dynamic_lds_bytes,
+    }
     for argument in program.arguments:
         if argument.hidden:
-            number = _hidden(launch, argument.kind)
+            number = hidden.get(argument.kind, 0)
             end = argument.offset + argument.size
             data[argument.offset : end] = _bytes(argument, number)
     return bytes(data)
@@ -67,20 +75,6 @@ def _bytes(argument: KernelArgument, value: int | float | bytes) -> bytes:
     return value
 
 
-def _hidden(launch: Launch, kind: str) -> int:
-    name = kind.removeprefix("hidden_")
-    for axis, letter in enumerate("xyz"):
-        if name == f"block_count_{letter}":
-            return launch.grid[axis]
-        if name == f"group_size_{letter}":
-            return launch.block[axis]
-    if name == "grid_dims":
-        return max(axis for axis in range(3) if axis == 0 or _threads(launch)[axis] > 1) + 1
-    if name == "dynamic_lds_size":
-        return launch.dynamic_lds_bytes
-    return 0  # offsets and remainders of the grid, host buffers
-
-
 def _threads(launch: Launch) -> tuple[int, int, int]:
     x, y, z = (blocks * size for blocks, size in zip(launch.grid, launch.block, strict=True))
     return x, y, z
@@ -102,7 +96,28 @@ def init_waves(
     """Set the registers of waves, each (block, wave in its block); the kernarg segment is at
     ``at``, the dispatch packet after it."""
     packet_at = at + -(-max(program.kernarg_bytes, 1) // 256) * 256
-    position = _user_registers(program, group, at, packet_at)
+    # The user registers that the descriptor requests, in order.
+    directives = program.directives
+    position = 0
+    for name, values in (
+        ("private_segment_buffer", (0, 0, 0xFFFF_FFFF, SCRATCH_FLAGS)),
+        ("dispatch_ptr", (packet_at & 0xFFFF_FFFF, packet_at >> 32)),
+        ("queue_ptr", (0, 0)),
+        ("kernarg_segment_ptr", (at & 0xFFFF_FFFF, at >> 32)),
+        ("dispatch_id", (0, 0)),
+        ("flat_scratch_init", (0, 0)),
+        ("private_segment_size", (program.scratch_bytes,)),
+    ):
+        if directives.get(f"user_sgpr_{name}"):
+            group.s[position : position + len(values)] = values
+            position += len(values)
+    length = min(directives.get("user_sgpr_kernarg_preload_length", 0), 16)
+    first = directives.get("user_sgpr_kernarg_preload_offset", 0)
+    if length > 0:
+        data = group.machine.memory.read(at + 4 * first, 4 * length)
+        group.s[position : position + length] = struct.unpack(f"<{length}I", data)
+        position += length
+    position = directives.get("user_sgpr_count", position)
     x, y, _ = launch.grid
     ids = [(block % x, block // x % y, block // (x * y)) for block, _ in waves]
     columns: list[Value] = [collapse([each[axis] for each in ids]) for axis in range(3)]
@@ -112,14 +127,14 @@ def init_waves(
     else:
         for axis, letter in enumerate("xyz"):
             default = int(axis == 0)
-            if program.directives.get(f"system_sgpr_workgroup_id_{letter}", default):
+            if directives.get(f"system_sgpr_workgroup_id_{letter}", default):
                 group.s[position] = columns[axis]
                 position += 1
     # Thread ids in v0 (packed on GFX90A and later), and the active lanes.
     thread = np.array([wave for _, wave in waves])[:, None] * group.lanes + np.arange(group.lanes)
     x, y, _ = launch.block
     axes = (thread % x, thread // x % y, thread // (x * y))
-    used = program.directives.get("system_vgpr_workitem_id", 0)
+    used = directives.get("system_vgpr_workitem_id", 0)
     packed = sum(axes[axis] << (10 * axis) for axis in range(used + 1) if axis < 3)
     group.v[0] = np.asarray(packed).astype(np.uint32)
     masks = [
@@ -127,33 +142,3 @@ def init_waves(
         for active in thread < launch.threads
     ]
     group.set_exec(collapse(masks))
-
-
-def _user_registers(program: Program, group: Group, at: int, packet_at: int) -> int:
-    """Set the user registers that the descriptor requests, in order; return the number of the next
-    one."""
-    asked = program.directives
-    position = 0
-
-    def place(name: str, values: tuple[int, ...], default: int = 0) -> None:
-        nonlocal position
-        if asked.get(f"user_sgpr_{name}", default):
-            for value in values:
-                group.s[position] = value
-                position += 1
-
-    place("private_segment_buffer", (0, 0, 0xFFFF_FFFF, SCRATCH_FLAGS))
-    place("dispatch_ptr", (packet_at & 0xFFFF_FFFF, packet_at >> 32))
-    place("queue_ptr", (0, 0))
-    place("kernarg_segment_ptr", (at & 0xFFFF_FFFF, at >> 32))
-    place("dispatch_id", (0, 0))
-    place("flat_scratch_init", (0, 0))
-    place("private_segment_size", (program.scratch_bytes,))
-    length = min(asked.get("user_sgpr_kernarg_preload_length", 0), 16)
-    first = asked.get("user_sgpr_kernarg_preload_offset", 0)
-    if length > 0:
-        data = group.machine.memory.read(at + 4 * first, 4 * length)
-        for number, value in enumerate(struct.unpack(f"<{length}I", data)):
-            group.s[position + number] = value
-        position += length
-    return asked.get("user_sgpr_count", position)

@@ -89,7 +89,8 @@ def read(content: bytes, gpu: AmdHardware) -> Descriptor:
         for name in ("user_sgpr_private_segment_buffer", "user_sgpr_flat_scratch_init"):
             del directives[name]
     wavefront = 32 if directives.get("wavefront_size32") else 64
-    directives["next_free_vgpr"] = _granules(rsrc1, 0, 6) * _vgprs_a_granule(gpu, wavefront)
+    vgpr_granule = 8 if gpu.has_accumulation_registers or wavefront == 32 else 4
+    directives["next_free_vgpr"] = _granules(rsrc1, 0, 6) * vgpr_granule
     directives["next_free_sgpr"] = _granules(rsrc1, 6, 4) * 8 if gpu.major < 10 else 106
     if gpu.has_accumulation_registers:
         directives["accum_offset"] = _granules(rsrc3, 0, 6) * 4
@@ -101,7 +102,3 @@ def read(content: bytes, gpu: AmdHardware) -> Descriptor:
 
 def _granules(register: int, first: int, bits: int) -> int:
     return (register >> first & ((1 << bits) - 1)) + 1
-
-
-def _vgprs_a_granule(gpu: AmdHardware, wavefront: int) -> int:
-    return 8 if gpu.has_accumulation_registers or wavefront == 32 else 4

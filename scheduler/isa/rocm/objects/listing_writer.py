@@ -14,7 +14,6 @@ from scheduler.isa.rocm.objects.model import (
     CodeObject,
     FunctionCode,
     Image,
-    LineTable,
     ReadLimits,
     SourceLocation,
 )
@@ -103,7 +102,16 @@ def _function(code: FunctionCode, number: int, image: Image, library: Any) -> It
             yield f"{labels[line.offset]}:"
         place = image.lines.places.get(code.address + line.offset)
         if place and place != shown:
-            yield _loc(place, image.lines)
+            folder, name = image.lines.files[place.file]
+            position = f"{place.line}:{place.column}"
+            call = ""
+            if place.call:
+                call_line, call_column = place.call
+                call = f" @[ {image.lines.files[0][1]}:{call_line}:{call_column} ]"
+            yield (
+                f"\t.loc\t{place.file} {place.line} {place.column}"
+                f" ; {folder}/{name}:{position}{call}"
+            )
             shown = place
         if line.target in labels:
             yield f"\t{line.text.rpartition(' ')[0]} {labels[line.target]}"
@@ -146,13 +154,3 @@ def _trim_padding(body: list[_Line]) -> list[_Line]:
         if not falls_through(body[last].text.partition(" ")[0]):
             return body[: last + 1]
     return body
-
-
-def _loc(place: SourceLocation, lines: LineTable) -> str:
-    text = f"\t.loc\t{place.file} {place.line} {place.column}"
-    folder, name = lines.files[place.file]
-    text += f" ; {folder}/{name}:{place.line}:{place.column}"
-    if place.call:
-        line, column = place.call
-        text += f" @[ {lines.files[0][1]}:{line}:{column} ]"
-    return text

@@ -32,23 +32,17 @@ def unpack_codes(block: Bits, bits: int) -> Lanes:
     if bits == 64:
         low, high = block[:, ::2].astype(np.uint64), block[:, 1::2].astype(np.uint64)
         return low | (high << np.uint64(32))
-    if 32 % bits:
-        return _unpack_straddling(block, bits)
+    if 32 % bits:  # codes straddle registers
+        wide = np.concatenate([block, np.zeros_like(block[:, :1])], axis=1).astype(np.uint64)
+        starts = np.arange(registers * 32 // bits) * bits
+        first, shift = starts // 32, (starts % 32).astype(np.uint64)[:, None]
+        pairs = wide[:, first] | (wide[:, first + 1] << np.uint64(32))
+        straddling: Lanes = ((pairs >> shift) & np.uint64((1 << bits) - 1)).astype(np.uint32)
+        return straddling
     each = 32 // bits
     shifts = (np.arange(each, dtype=np.uint32) * np.uint32(bits))[:, None]
     codes: Lanes = (block[:, :, None] >> shifts) & np.uint32((1 << bits) - 1)
     return codes.reshape(waves, registers * each, lanes)
-
-
-def _unpack_straddling(block: Bits, bits: int) -> Lanes:
-    """Return codes that straddle registers."""
-    registers = block.shape[1]
-    wide = np.concatenate([block, np.zeros_like(block[:, :1])], axis=1).astype(np.uint64)
-    places = np.arange(registers * 32 // bits) * bits
-    first, shift = places // 32, (places % 32).astype(np.uint64)[:, None]
-    both = wide[:, first] | (wide[:, first + 1] << np.uint64(32))
-    codes: Lanes = ((both >> shift) & np.uint64((1 << bits) - 1)).astype(np.uint32)
-    return codes
 
 
 def pack_codes(codes: Lanes, bits: int) -> Bits:

@@ -80,7 +80,13 @@ def scaled_fma64(a: Lanes, b: Lanes, c: Lanes, exponent: Any) -> Doubles:
     a, b, c, exponent = np.broadcast_arrays(a, b, c, exponent)
     plain: Doubles = np.ldexp(a * b + c, exponent)
     usual = (exponent == 0) & _usual(a) & _usual(b) & (_usual(c) | (c == 0))
-    exact = np.where(usual, _usual_fma(a, b, c), plain)
+    high = a * b
+    a_high, a_low = _halves(a)
+    b_high, b_low = _halves(b)
+    low = a_low * b_low - (((high - a_high * b_high) - a_low * b_high) - a_high * b_low)
+    upper, lower = _two_sum(c, low)
+    total, rest = _two_sum(high, upper)
+    exact = np.where(usual, total + add_to_odd(rest, lower), plain)
     finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     for index in zip(*np.nonzero(finite & ~usual), strict=True):
         exact[index] = _exact_fma(
@@ -93,17 +99,6 @@ def _usual(values: Lanes) -> npt.NDArray[np.bool_]:
     size = np.abs(values)
     usual: npt.NDArray[np.bool_] = (size > _SMALLEST) & (size < _LARGEST)
     return usual
-
-
-def _usual_fma(a: Doubles, b: Doubles, c: Doubles) -> Doubles:
-    high = a * b
-    a_high, a_low = _halves(a)
-    b_high, b_low = _halves(b)
-    low = a_low * b_low - (((high - a_high * b_high) - a_low * b_high) - a_high * b_low)
-    upper, lower = _two_sum(c, low)
-    total, rest = _two_sum(high, upper)
-    result: Doubles = total + add_to_odd(rest, lower)
-    return result
 
 
 def _two_sum(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:

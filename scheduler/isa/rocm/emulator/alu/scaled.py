@@ -32,19 +32,6 @@ def _select(modifiers: Modifiers, place: int) -> int:
     return selects[place] if place < len(selects) else 0
 
 
-def _part_offset(modifiers: Modifiers, bits: int) -> int:
-    """Return the bit at which a part of the destination begins: the last of ``op_sel`` selects a
-    half, the last two (or ``byte_sel``) a byte."""
-    if bits == 32:
-        return 0
-    selects = modifiers.get("op_sel", ())
-    if bits == 16:
-        return 16 * (selects[-1] if len(selects) > 2 else 0)
-    if "byte_sel" in modifiers:
-        return 8 * modifiers["byte_sel"][0]
-    return 8 * (_select(modifiers, 2) + 2 * _select(modifiers, 3))
-
-
 def _insert_codes(codes: Lanes, width: int, old: Bits, modifiers: Modifiers) -> Bits:
     """Pack codes; if they do not fill the old register, insert them into a part of it."""
     size = codes.shape[1] * width
@@ -53,7 +40,15 @@ def _insert_codes(codes: Lanes, width: int, old: Bits, modifiers: Modifiers) -> 
     packed = np.zeros_like(codes[:, 0], np.uint32)
     for number in range(codes.shape[1]):
         packed |= codes[:, number].astype(np.uint32) << np.uint32(number * width)
-    at = np.uint32(_part_offset(modifiers, size))
+    # The last of ``op_sel`` selects a half, the last two (or ``byte_sel``) a byte.
+    selects = modifiers.get("op_sel", ())
+    if size == 16:
+        first = 16 * (selects[-1] if len(selects) > 2 else 0)
+    elif "byte_sel" in modifiers:
+        first = 8 * modifiers["byte_sel"][0]
+    else:
+        first = 8 * (_select(modifiers, 2) + 2 * _select(modifiers, 3))
+    at = np.uint32(first)
     mask = np.uint32((1 << size) - 1) << at
     result: Bits = (old[:, 0] & ~mask) | (packed << at)
     return result[:, None]
