@@ -207,9 +207,9 @@ def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
     if isinstance(main, Scatter):
         return f"{_format_extent(main.sources)} into {_format_extent(main.axes)} {dtypes}"
     if not main.template_op:
-        outer, inner = main.nest
-        over_text = f" over {_format_extent(inner)}" if inner else ""
-        return f"{_format_extent(outer)}{over_text} {dtypes}".strip()
+        outer_axes, inner_axes = main.nest
+        over_text = f" over {_format_extent(inner_axes)}" if inner_axes else ""
+        return f"{_format_extent(outer_axes)}{over_text} {dtypes}".strip()
     summary = f"{_TIMES.join(_format_extent(axes) for axes in main.dimensions)} {dtypes}"
     if main.products and main.products.allow_tf32:
         summary += " (tf32)"

@@ -24,19 +24,23 @@ def title(node: SchedulerNode, lowered: Lowered, bindings: Bindings | None = Non
     name = op_name(node, lowered)
     if isinstance(main, Contraction):
         example_sizes = {name: info.hint for name, info in lowered.graph.symbols.items()}
-        sizes = _format_operands(node, main, example_sizes | dict(bindings or {}))
-        return f"{name}({sizes}) {_operand_type(node).label}"
+        sizes = example_sizes | dict(bindings or {})
+        columns = [member.n for member in node.members if isinstance(member, Contraction)]
+        m, k = evaluate(numel(main.m), sizes), evaluate(numel(main.k), sizes)
+        n = sum(evaluate(numel(axes), sizes) for axes in columns)
+        batch = f"{evaluate(numel(main.batch), sizes)}x" if main.batch else ""
+        return f"{name}({batch}{m}x{k}, {batch}{k}x{n}) {_operand_type(node).label}"
     numbers = bindings or {}
     if isinstance(main, Attention):
         query_sizes = (numel(main.batch), main.row.size, main.depth.size)
         qualifiers = "causal " if main.causal else "masked " if main.mask is not None else ""
         qualifiers += "" if main.cap is None else "capped "
         value_sizes = (main.column.size, main.value_depth.size)
-        sizes = f"{_format_sizes(query_sizes, numbers)}, {_format_sizes(value_sizes, numbers)}"
-        return f"{name}({sizes}) {qualifiers}{_operand_type(node).label}"
+        operands = f"{_format_sizes(query_sizes, numbers)}, {_format_sizes(value_sizes, numbers)}"
+        return f"{name}({operands}) {qualifiers}{_operand_type(node).label}"
     nests = [member.nest for member in node.members]
-    outer, inner = next((nest for nest in nests if nest[1]), nests[-1])
-    loops = [numel(outer), *([numel(inner)] if inner else [])]
+    outer_axes, inner_axes = next((nest for nest in nests if nest[1]), nests[-1])
+    loops = [numel(outer_axes), *([numel(inner_axes)] if inner_axes else [])]
     return f"{name}({_format_sizes(loops, numbers)}) {lowered.buffers[node.writes[0]].dtype.label}"
 
 
@@ -48,14 +52,6 @@ def _format_sizes(sizes: Iterable[Expr], bindings: Bindings) -> str:
         )
         for size in sizes
     )
-
-
-def _format_operands(node: SchedulerNode, main: Contraction, sizes: Bindings) -> str:
-    columns = [member.n for member in node.members if isinstance(member, Contraction)]
-    m, k = evaluate(numel(main.m), sizes), evaluate(numel(main.k), sizes)
-    n = sum(evaluate(numel(axes), sizes) for axes in columns)
-    batch = f"{evaluate(numel(main.batch), sizes)}x" if main.batch else ""
-    return f"{batch}{m}x{k}, {batch}{k}x{n}"
 
 
 def _operand_type(node: SchedulerNode) -> DType:

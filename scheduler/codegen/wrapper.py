@@ -128,7 +128,7 @@ class _Wrapper:
             cutedsl=any(kernel["source"].endswith(".py") for kernel in kernels.values()),
             outputs=repr(self._map_returned(self._key, lambda _: None)),
             constants=bool(self._constants),
-            # The written inputs that get a new value, and their names beside the outputs.
+            # The written inputs that get a new value, and their names among the outputs.
             written=[
                 (
                     repr(self._key(name)),
@@ -157,7 +157,7 @@ class _Wrapper:
         }
 
     def _guards(self) -> Iterator[tuple[str, str]]:
-        """Yield the conditions on sizes besides their ranges: as text, and over variables."""
+        """Yield the guards on sizes, which add to their ranges: as text, and over variables."""
         variables = {symbol(name): symbol(variable) for name, variable in self._symbols.items()}
         for text in self._manifest.get("guards", ()):
             guard = parse_guard(text)

@@ -18,7 +18,7 @@ from scheduler.ir.index.trees import index_exprs
 from scheduler.ir.operations import Buffer
 from scheduler.ir.values import Cast, Const, Load, Masked, Value, walk
 
-# Element size at which matrices in shared memory can be transposed as they are read.
+# Element size of the matrices that reads from shared memory can transpose.
 _TRANSPOSED_BYTES = 2
 # 8-bit types that kernels read several elements of at a time and convert in registers.
 CONVERTIBLE_DTYPES = (DType.I8, DType.U8, *(dtype for dtype in DType if dtype.is_float8))

@@ -149,7 +149,7 @@ class NestPrinter(ABC):
         with self.values.mark_nodes(store.nodes):
             element = self.values.element(store.value, dtype)
             if store.buffer in self._read_back_buffers:
-                # A name of its own, for later statements that read the element.
+                # Named, so that later statements can read the element.
                 name = f"here{self._read_back_count}"
                 self._read_back_count += 1
                 self.lines.add(self.element_definition(dtype, name, element))
@@ -178,8 +178,8 @@ class NestPrinter(ABC):
 
     @contextmanager
     def scalar_mode(self, arrays: Mapping[Load, str]) -> Iterator[None]:
-        """Run statements at one point inside the context, whatever the pack; reads that several
-        loops share have the arrays ``kept`` there."""
+        """Run statements at one point inside the context, without a pack; reads that several
+        loops share have the arrays ``arrays`` there."""
         outer_state = self._pack, self._register_arrays
         self._pack, self._register_arrays = None, dict(arrays)
         yield

@@ -178,24 +178,24 @@ class ValuePrinter(ABC):
     def _key(self, value: Value) -> Key:
         value_and_key = self._keys.get(id(value))
         if value_and_key is None:
-            # Keep the value beside its key: an id may be reused once its object is freed.
+            # Keep the value with its key: an id may be reused once its object is freed.
             value_and_key = self._keys[id(value)] = (value, self._make_key(value))
         return value_and_key[1]
 
-    def _number(self, value: Value) -> int:
+    def _key_number(self, value: Value) -> int:
         return self._key_numbers.setdefault(self._key(value), len(self._key_numbers))
 
     def _make_key(self, value: Value) -> Key:
         if isinstance(value, Call):
-            return (Call, value.op, value.dtype, *map(self._number, value.args))
+            return (Call, value.op, value.dtype, *map(self._key_number, value.args))
         if isinstance(value, Cast):
-            return Cast, value.dtype, self._number(value.value)
+            return Cast, value.dtype, self._key_number(value.value)
         if isinstance(value, Masked):
             return (
                 Masked,
-                self._number(value.condition),
-                self._number(value.value),
-                self._number(value.other),
+                self._key_number(value.condition),
+                self._key_number(value.value),
+                self._key_number(value.other),
             )
         if isinstance(value, Const):
             # 0.0 and -0.0 compare equal and nan does not equal itself; their texts differ
@@ -207,7 +207,7 @@ class ValuePrinter(ABC):
         return (value,)
 
     def _indirect_key(self, indirect: Indirect) -> Key:
-        return indirect.symbol, self._number(indirect.value), indirect.size, indirect.wrap
+        return indirect.symbol, self._key_number(indirect.value), indirect.size, indirect.wrap
 
     # -- statements ------------------------------------------------------------------------------
 

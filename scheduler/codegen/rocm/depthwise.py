@@ -40,7 +40,7 @@ from scheduler.targets import Target
 # (threads, rows per thread); rows beyond the image's are computed and discarded.
 _SHAPES = ((256, 8), (256, 4), (256, 2), (256, 1), (128, 8), (128, 4), (128, 2), (64, 4), (64, 1))
 _LANES = (8, 16, 32)  # of neighbouring channels
-_MAX_RESULTS = 32  # maximum results of a thread, so that a column of taps and a row fit beside them
+_MAX_RESULTS = 32  # of a thread, which also holds a column of taps and a row
 _LDS_BYTES = 32768
 _FULL_DEVICE_THREADS = 1 << 16  # threads
 _FUNCTION_NAME = f"{PLACEHOLDER}_strips"
@@ -94,7 +94,7 @@ class DepthwiseTemplate(ROCmTemplate):
         self._x = self._axis(x, taps_x)
         self._y = y = self._axis(rows[0], taps_y) if rows else None
         self._narrow = has_32_bit_offsets(self.interface.a, self._ranges)
-        # The arguments besides the product's own.
+        # The arguments in addition to those of a product.
         zero = sympy.Integer(0)
         arguments = {
             "images": self._images.size,

@@ -92,8 +92,8 @@ def machine_of(target: Target, element: DType, *, allow_tf32: bool = False) -> M
 def worst_ratios(
     candidates: Iterable[T], estimators: Sequence[Callable[[T], float]]
 ) -> Mapping[T, float]:
-    """Return each candidate's time relative to the best, by the one of ``times`` (one per target)
-    where that is highest."""
+    """Return each candidate's time relative to the best, by the one of ``estimators`` (one per
+    target) for which it is highest."""
     ratios = dict.fromkeys(candidates, 0.0)
     for estimate in estimators:
         estimates = {candidate: estimate(candidate) for candidate in ratios}

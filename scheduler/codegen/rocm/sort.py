@@ -171,7 +171,7 @@ def _as_scans(operation: Sort) -> list[Scan]:
     row_index = {operation.place.var: operation.axis.var}
     return [
         Scan(
-            f"{operation.name}_{number}",
+            f"{operation.name}_{store_number}",
             operation.axes,
             operation.axis,
             ReductionKind.MAX,
@@ -180,5 +180,5 @@ def _as_scans(operation: Sort) -> list[Scan]:
             replace(store, index=tuple(substitute_expr(i, row_index) for i in store.index)),
             operation.nodes,
         )
-        for number, store in enumerate(operation.stores)
+        for store_number, store in enumerate(operation.stores)
     ]

@@ -13,7 +13,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import variable
 from scheduler.text import to_identifier
 
-# Distinct from a model's size symbols, whatever their names.
+# Variables cannot have the names of a model's size symbols.
 _ROW, _ROWS = variable("row", 0), (variable("first", 0), variable("last", 0))
 _ROW_NAMES = {_ROW.name: "row", _ROWS[0].name: "first_row", _ROWS[1].name: "last_row"}
 
@@ -43,7 +43,7 @@ class Limits:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The names that a warpgroup needs besides its rows."""
+        """The names that a warpgroup needs in addition to its rows."""
         symbols = {s.name for limit in self.window.limits for s in limit.offset.free_symbols}
         return tuple(sorted(map(self._name, symbols)))
 

@@ -44,7 +44,7 @@ from scheduler.targets.nvidia import nvidia_hardware
 _ELEMENT_DTYPES = (DType.F16, DType.BF16)
 _MAX_DEPTH = 256  # columns of one matrix instruction
 _TARGET_BLOCKS = 264  # two for each SM of an H200
-_MIN_COLUMNS = 256  # minimum for a block of its own
+_MIN_COLUMNS = 256  # of a block
 # Taller blocks take longer each: with fewer rounds, the last one leaves more SMs idle (on an H100
 # 48 heads of 1024 rows and a depth of 64 took 34 µs with three warpgroups, 29 with two). If each
 # block is brief, with at most this many tiles of columns, having fewer blocks matters more.

@@ -51,7 +51,7 @@ class PreparedOperand:
         begin: Expr,
         nodes: tuple[str, ...],
     ) -> PreparedOperand:
-        """Create the operand from the tree of ``scope``, with ``inner`` its row and its depth."""
+        """Create the operand from the tree of ``scope``; ``inner_axes`` are its row and depth."""
         row, depth = inner_axes
         batch_axes = tuple(axis for axis in scope.axes if axis not in inner_axes)
         batch, positions, value = _operand_batch(batch_axes, scope.value, ranges.over(scope.axes))
@@ -139,8 +139,8 @@ def _operand_batch(
             part for index in indices for part in index.atoms(FloorDiv) if part.args[0] == var
         }
         without_quotients = dict.fromkeys(quotients, as_expr(0))
-        others = [index.xreplace(without_quotients) for index in indices]
-        if len(quotients) != 1 or any(var in index.free_symbols for index in others):
+        remaining = [index.xreplace(without_quotients) for index in indices]
+        if len(quotients) != 1 or any(var in index.free_symbols for index in remaining):
             axes.append(axis)
             positions.append(var)
             continue

@@ -132,10 +132,10 @@ _INT_FIELDS = tuple(f.name for f in fields(GemmConfig) if f.name not in _STRING_
 class GemmProblem:
     """The inputs of the rules: the element type, sizes at the hints, and obstacles to TMA.
 
-    ``obstacle_a`` is why A cannot be loaded by TMA in place, or ""; ``hindrance`` is an obstacle to
-    the kernel as a whole. ``epilogue``: something is computed from the sums before they are stored.
-    ``obstacle_windows`` is why A cannot be loaded window by window; if it is "", its windows have
-    ``channels``.
+    ``obstacle_a`` is why A cannot be loaded by TMA in place, or ""; ``kernel_obstacle`` is why the
+    kernel as a whole is not possible. ``epilogue``: something is computed from the sums before they
+    are stored. ``obstacle_windows`` is why A cannot be loaded window by window; if it is "", its
+    windows have ``channels``.
     """
 
     element: DType

@@ -62,8 +62,8 @@ class EpiloguePrinter:
         return f"{self._values.pointer(store.buffer)}, {self._values.store_offset(store)}"
 
     def _compute(self, stores: Sequence[Store], packed_positions: Iterable[int]) -> dict[int, str]:
-        """Print the elements of a vector: lists for the stores with indices in ``packed``, all
-        others stored one by one. Returns the names of the lists."""
+        """Print the elements of a vector: lists for the stores in ``packed_positions``, all others
+        stored one by one. Returns the names of the lists."""
         self._read_ahead()
         values, outer_lines, outer_index = self._values, self._values.lines, self._values.index
         list_names = {position: f"out{i}" for i, position in enumerate(packed_positions)}

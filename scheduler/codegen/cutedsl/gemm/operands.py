@@ -198,8 +198,10 @@ class TmaOperands:
         in_place = [is_along_k(b) for b, obstacle in second_pairs if not obstacle]
         packed_along_k = in_place[0] if in_place else second_operands[0].along_k
         a_along_k = a.along_k if obstacle_a or self._windows else is_along_k(a)
-        others = (packed_along_k if obstacle else is_along_k(b) for b, obstacle in second_pairs)
-        return a_along_k, *others
+        second_directions = (
+            packed_along_k if obstacle else is_along_k(b) for b, obstacle in second_pairs
+        )
+        return a_along_k, *second_directions
 
     @property
     def mixed_obstacle(self) -> str:

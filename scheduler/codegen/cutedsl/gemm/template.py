@@ -165,7 +165,7 @@ class GemmTemplate(ContractionTemplate[GemmConfig], CuteDSLTemplate):
         member = self.interface.members[position]
         vector, columns_at_once = self._vector(position), self._columns_at_once(position)
         hooks = [self._hooks.epilogue(position, vector)]
-        # A row's results that cannot be stored as exchanged for ``at_once``, because rows begin
+        # Results that cannot be stored as exchanged for ``columns_at_once``, because rows begin
         # anywhere, can be shifted to allow it.
         can_shift = vector < ROW_VECTOR and self._hooks.holds_rows(position)
         if can_shift and not config.separate_sums:

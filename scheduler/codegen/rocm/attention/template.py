@@ -57,7 +57,7 @@ _DEEP_SHAPES = (
 )
 _SPLITS = (4, 8, 16, 32, 64)
 _SPLIT_ROWS = 32  # rows of a block if columns are split
-_MIN_COLUMNS = 256  # minimum for a block of its own
+_MIN_COLUMNS = 256  # of a block
 _MANY_COLUMNS = 1024  # which are split anyway
 _COMBINE_THREADS = 64
 _MAX_COMBINE_LANES = 8  # that share a row's pack; of kiln/attention_softmax.h

@@ -71,7 +71,7 @@ def _prefer_stream_k(
     other: GemmConfig | None, problem: GemmProblem, targets: tuple[Target, ...]
 ) -> GemmConfig | None:
     """Return a Stream-K configuration if it is clearly faster than ``other``. Applies if each block
-    has a tile of its own, since few tiles can be split as well without it."""
+    has a whole tile, since few tiles can be split as well without it."""
     blocks = stream_k_blocks(targets, problem.element)
     configs = (
         config

@@ -159,7 +159,7 @@ def _occupancy(config: GemmConfig, problem: GemmProblem, machine: Machine) -> tu
     max_by_registers = machine.registers // registers * machine.simds // max(1, waves)
     max_by_lds = machine.lds_bytes // config.lds_bytes(problem.element)
     max_blocks = max(1, min(max_by_lds, max_by_registers))
-    if config.stream_k:  # all at once, each as long as the others
+    if config.stream_k:  # all blocks run at once, and take equally long
         resident = min(max_blocks, ceil_div(config.stream_k, machine.units))
         shared_tiles = tile_count(config, problem) % config.stream_k
         weighted_tiles = tile_count(config, problem) + (_SHARED_TILE_FACTOR - 1) * shared_tiles

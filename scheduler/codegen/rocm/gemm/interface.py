@@ -266,10 +266,10 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         printer = self._result_printer(position, lines)
         nodes = self.members[position].contraction.nodes
         results = []
-        for number, store in enumerate(self.stores[position]):
+        for result_number, store in enumerate(self.stores[position]):
             dtype = self.buffers[store.buffer].dtype
             with printer.mark_nodes(store.nodes or nodes):
-                lines.add(f"to.out{number} = {printer.element(store.value, dtype)};")
+                lines.add(f"to.out{result_number} = {printer.element(store.value, dtype)};")
             pointer = self._memory[store.buffer].pointer
             offset = self.index_text(store.index[0])
             results.append({"element": dtype.cpp, "pointer": pointer, "offset": offset})

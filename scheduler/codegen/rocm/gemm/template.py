@@ -248,30 +248,30 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
 
     def _launches(self, config: GemmConfig) -> tuple[tuple[Launch, ...], Expr]:
         """Return the launches, and the bytes of the workspace."""
-        single, points, tiles = as_expr(1), self.interface.points, self._tiles(config)
+        one_block, points, tiles = as_expr(1), self.interface.points, self._tiles(config)
         names = tuple(arg.name for arg in self.interface.kernel.args)
         threads, lds_bytes = (config.threads, 1, 1), config.lds_bytes(self.interface.element)
         itemsize = self.interface.element.product_sum.itemsize
         if not config.stream_k and config.split_k == 1:
-            grid = (tiles, single, single)
+            grid = (tiles, one_block, one_block)
             return (Launch(f"{PLACEHOLDER}_tiles", grid, threads, lds_bytes, names),), as_expr(0)
         if config.stream_k:
             # There are fewer parts than blocks plus shared tiles.
             shared_tiles = Mod(as_expr(tiles), as_expr(config.stream_k))
             area = config.block_m * config.block_n
             workspace_bytes = (config.stream_k + shared_tiles) * (area * itemsize)
-            grid = (as_expr(config.stream_k), single, single)
+            grid = (as_expr(config.stream_k), one_block, one_block)
             sum_blocks = _SUM_BLOCKS_PER_TILE * shared_tiles
             sum_threads = threads
         else:
             workspace_bytes = points * (config.split_k * itemsize)
-            grid = (tiles, as_expr(config.split_k), single)
+            grid = (tiles, as_expr(config.split_k), one_block)
             sum_blocks = ceil_div(points, _SUM_THREADS * _RESULTS_PER_SUM_THREAD)
             sum_threads = (_SUM_THREADS, 1, 1)
         names = (*names, "workspace")
         launches = (
             Launch(f"{PLACEHOLDER}_tiles", grid, threads, lds_bytes, names),
-            Launch(f"{PLACEHOLDER}_sum", (sum_blocks, single, single), sum_threads, 0, names),
+            Launch(f"{PLACEHOLDER}_sum", (sum_blocks, one_block, one_block), sum_threads, 0, names),
         )
         return launches, workspace_bytes
 

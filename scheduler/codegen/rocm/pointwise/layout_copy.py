@@ -77,8 +77,8 @@ class LayoutCopyPrinter(NestPrinter):
     def print_squares(
         self, outer_index: str, statements: Sequence[Statement], layout: LayoutCopy, sink: Sink
     ) -> None:
-        """Print the reads of the rows, then the columns one after the other; ``others`` is the flat
-        index of all other axes."""
+        """Print the reads of the rows, then the columns one after the other; ``outer_index`` is the
+        flat index of all other axes."""
         if outer_axes := layout.other_axes(self.nest):
             self.decode(outer_index, outer_axes)
         along, across = (self.names[axis.var.name] for axis in (layout.along, layout.across))

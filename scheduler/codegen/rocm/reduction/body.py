@@ -240,8 +240,8 @@ class ReductionBody:
     # -- rows ------------------------------------------------------------------------------------
 
     def bind_result(self, statement: Statement, *, anonymous: bool = False) -> None:
-        """Use the accumulator for a reduction's result from now on; with ``anonymous`` in its own
-        store too."""
+        """Use the accumulator for a reduction's result from now on; with ``anonymous``, also in
+        the reduction's own store."""
         name, dtype = statement.name, statement.accumulate
         result = f"{self.accumulators[self._sum_by_maximum.get(name, name)]}{self.column}"
         if name in self._sum_by_maximum:
@@ -262,7 +262,7 @@ class ReductionBody:
 
     def print_row(self, statement: Statement, name: str, store_condition: str) -> None:
         """Compute a statement's value of a row, as ``name``. All threads know it; the one for which
-        the condition ``store_if`` holds writes it, unless that is ""."""
+        the condition ``store_condition`` holds writes it, unless that is ""."""
         values, store = self.printer.values, statement.store
         dtype = self.row_dtype(statement)
         is_scoped = statement.kind is not None or not self.shares_row_values

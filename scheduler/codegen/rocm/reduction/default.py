@@ -131,8 +131,8 @@ def _default_columns(problem: ReductionProblem) -> Split | None:
 def _max_split(problem: ReductionProblem, split: Split, max_blocks: int) -> Split:
     """Return the most valid blocks per row, up to ``most`` in all."""
     max_parts = max_blocks // max(ceil_div(problem.rows, split.rows_per_block), 1)
-    for parts in reversed(SPLITS):
-        shared_split = replace(split, split=parts)
-        if parts <= max_parts and reject_split(problem, shared_split) is None:
+    for part_count in reversed(SPLITS):
+        shared_split = replace(split, split=part_count)
+        if part_count <= max_parts and reject_split(problem, shared_split) is None:
             return shared_split
     return split

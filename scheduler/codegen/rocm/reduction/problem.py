@@ -57,7 +57,7 @@ class ReductionProblem(RowProblem):
     # -- rows ------------------------------------------------------------------------------------
 
     def cuts_always(self, width: int) -> bool:
-        """Whether rows are cut whatever their sizes: if no sizes align packs of half the width, and
+        """Whether rows are cut for all sizes: if no sizes align packs of half the width, and
         rows have enough steps for each thread."""
         if width == 1 or self.row_packs[width].lead is None:
             return False

@@ -109,14 +109,14 @@ class RowBody(ReductionBody):
         if self.is_cut:
             self.lines.add("constexpr int kEdges = kiln::most_edges<kVector, kLanes>;", ())
         arrays: dict[Load, str] = {}
-        for number, load in enumerate((*self._shared_loads, *self._later_loads)):
-            arrays[load] = f"kept{number}"
+        for array_number, load in enumerate((*self._shared_loads, *self._later_loads)):
+            arrays[load] = f"kept{array_number}"
             cpp = load.dtype.cpp
             pack = f"kiln::Pack<{cpp}, {self.vector}>" if self.vector > 1 else cpp
-            self.lines.add(f"{pack} kept{number}[kSteps];", ())
+            self.lines.add(f"{pack} kept{array_number}[kSteps];", ())
             if self.is_cut:
-                self._edges[load] = f"edge{number}"
-                self.lines.add(f"{cpp} edge{number}[kEdges];", ())
+                self._edges[load] = f"edge{array_number}"
+                self.lines.add(f"{cpp} edge{array_number}[kEdges];", ())
         self.printer.keep_in_registers(arrays)
 
     def _prefetch(self, early_loads: Sequence[Load]) -> None:

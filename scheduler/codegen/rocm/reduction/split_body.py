@@ -127,9 +127,9 @@ class SplitBody(ReductionBody):
         """Return the workspace element of a reduction's result in a slot of the thread's row. Slots
         of a row are contiguous; with columns, the columns are."""
         _, cpp = self.combine_op(statement)
-        offset = self._partials.offsets[statement.name]
-        first = offset * self.split.slots  # bytes per row
-        begin = f" + {first} * static_cast<size_t>(xnumel)" if offset else ""
+        row_offset = self._partials.offsets[statement.name]
+        first = row_offset * self.split.slots  # bytes per row
+        begin = f" + {first} * static_cast<size_t>(xnumel)" if row_offset else ""
         slot_offset = f"static_cast<size_t>(xindex) * kSplit + {slot}"
         if self.columns:
             column = STRIDED_COLUMN if self.split.strided else "xindex"

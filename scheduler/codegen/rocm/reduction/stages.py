@@ -108,7 +108,7 @@ def _fuse(stages: Sequence[Stage], *, exponentials: bool) -> tuple[Stage, ...]:
 
 
 def _merge(before: Stage, stage: Stage, *, exponentials: bool) -> Stage | None:
-    """Return both stages as one, or None if the second needs a loop of its own."""
+    """Return both stages as one, or None if the second needs a separate loop."""
     if len(stage.loop) != 1 or before.points:
         return None
     (statement,) = stage.loop

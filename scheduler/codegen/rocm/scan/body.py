@@ -18,7 +18,7 @@ from scheduler.ir.values import Accumulator
 
 
 def print_scans(body: SplitBody, scans: Sequence[tuple[int, Statement]]) -> None:
-    """Print the numbered scans of one launch; ``parts`` has the printer, and locates the totals of
+    """Print the numbered scans of one launch; ``body`` has the printer, and locates the totals of
     the blocks before, if there are any."""
     printer = body.printer
     printer.decode("xindex", printer.nest.outer)

@@ -81,9 +81,11 @@ def reject(problem: ScanProblem, config: Config) -> Rejected | None:
 
 
 def _reject_short(problem: ScanProblem, split: Split) -> Rejected | None:
-    parts, steps = split.split, problem.steps
-    if steps < parts * split.lanes * split.vector * _MIN_STEPS:
-        return illegal(f"{parts} parts of {steps} elements have fewer than {_MIN_STEPS} steps each")
+    part_count, steps = split.split, problem.steps
+    if steps < part_count * split.lanes * split.vector * _MIN_STEPS:
+        return illegal(
+            f"{part_count} parts of {steps} elements have fewer than {_MIN_STEPS} steps each"
+        )
     return None
 
 

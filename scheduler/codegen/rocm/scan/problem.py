@@ -43,6 +43,6 @@ class ScanProblem(RowProblem):
         return packs.lead if len(packs.movable_if_cut) == len(self.nest.accesses) else None
 
     def cuts_always(self, width: int) -> bool:
-        """Whether rows are cut whatever their sizes: if no sizes align packs, and rows are long."""
+        """Whether rows are cut for all sizes: if no sizes align packs, and rows are long."""
         can_cut = self.lead(width) is not None and self.steps >= LONG_ROW * width
         return can_cut and not self.can_align(self.row_packs[width])
