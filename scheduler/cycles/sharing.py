@@ -45,19 +45,26 @@ def round_of(
     """Compare the traces of those blocks; they may be cut after their first accesses. ``whole`` are
     waves that were run completely: they have the addresses of instructions that the others did not
     reach, mainly stores at a kernel's end."""
-    asked: dict[int, int] = {}
-    blocks: dict[tuple[int, int], set[int]] = {}
+    blocks: dict[tuple[int, int], set[int]] = {}  # the lines, by instruction and block
     address: dict[int, int] = {}
     for trace in traces:
-        for index, accesses in _by_instruction(decoded, trace).items():
+        accesses: dict[int, list[Access]] = {}
+        for position in trace.accesses:
+            index = int(trace.executed[position])
+            if decoded[index].act is IssueClass.MEMORY and len(accesses.get(index, ())) < _ACCESSES:
+                access = trace.accesses[position]
+                if len(access.addresses):
+                    accesses.setdefault(index, []).append(access)
+        for index, examined in accesses.items():
             store = "_store" in function.instructions[index].mnemonic
-            found = blocks.setdefault((index, trace.block), set())
-            for one in transfers(accesses, line=rates.line, transfer=64, stores=store):
-                found.update(one.lines)
-            address.setdefault(index, int(accesses[0].addresses[0]))
+            lines = blocks.setdefault((index, trace.block), set())
+            for transfer in transfers(examined, line=rates.line, transfer=64, stores=store):
+                lines.update(transfer.lines)
+            address.setdefault(index, int(examined[0].addresses[0]))
+    requested: dict[int, int] = {}
     distinct: dict[int, set[int]] = {}
     for (index, _), lines in blocks.items():
-        asked[index] = asked.get(index, 0) + len(lines)
+        requested[index] = requested.get(index, 0) + len(lines)
         distinct.setdefault(index, set()).update(lines)
     for trace in whole:
         indices, firsts = np.unique(trace.executed, return_index=True)
@@ -66,30 +73,14 @@ def round_of(
                 continue
             if first in trace.accesses and len(trace.accesses[first].addresses):
                 address[index] = int(trace.accesses[first].addresses[0])
-    fresh = {index: len(distinct[index]) / total for index, total in asked.items() if total}
+    fresh = {index: len(distinct[index]) / total for index, total in requested.items() if total}
     return Round(fresh, address)
-
-
-def _by_instruction(
-    decoded: Sequence[DecodedInstruction], trace: WaveTrace
-) -> dict[int, list[Access]]:
-    found: dict[int, list[Access]] = {}
-    for position in trace.accesses:
-        index = int(trace.executed[position])
-        if decoded[index].act is not IssueClass.MEMORY:
-            continue
-        kept = found.setdefault(index, [])
-        if len(kept) < _ACCESSES:
-            access = trace.accesses[position]
-            if len(access.addresses):
-                kept.append(access)
-    return {index: accesses for index, accesses in found.items() if accesses}
 
 
 def concurrent_blocks(blocks: int, units: int, resident: int, caches: int, most: int) -> list[int]:
     """Return the first blocks that run at a time on the first die, at most ``most``."""
-    held = -(-units * resident // caches)
-    return list(range(0, blocks, caches))[: max(1, min(held, most))]
+    capacity = -(-units * resident // caches)
+    return list(range(0, blocks, caches))[: max(1, min(capacity, most))]
 
 
 def estimate_sharing(
