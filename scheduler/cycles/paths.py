@@ -100,9 +100,21 @@ def paths_of(
         if decoded[index].act is IssueClass.LDS:
             costs = _lds_effects(name, entry.found, weights, processor, rates, touched[index])
         else:
-            costs = _memory_effects(
-                name, entry.found, weights, rates, fresh.get(index, 1.0), touched[index]
-            )
+            store, line, width = "_store" in name, rates.line, int(rates.l1_bytes_cycle)
+            costs = []
+            moved = transfers(entry.found, line=line, transfer=width, stores=store)
+            for each, weight in zip(moved, weights, strict=True):
+                sums = touched[index]
+                sums.count += weight
+                sums.requests += weight * each.requests
+                sums.used += weight * each.bytes_used
+                sums.moved += weight * each.bytes_moved
+                costs.append(
+                    MemoryEffect(
+                        *(float(each.pieces), each.lines, each.bytes_moved, each.bytes_used),
+                        *(store, fresh.get(index, 1.0)),
+                    )
+                )
         for wave, position, cost in zip(entry.waves, entry.positions, costs, strict=True):
             effects[wave][position] = cost
     paths = tuple(
@@ -166,25 +178,4 @@ def _lds_effects(
             float(bytes_moved) if access.reads else 0.0,
         )
         for cycles, bytes_moved in zip(total, moved, strict=True)
-    ]
-
-
-def _memory_effects(
-    name: str,
-    accesses: Sequence[Access],
-    weights: Sequence[float],
-    rates: Rates,
-    fresh: float,
-    touched: InstructionSums,
-) -> list[Effect]:
-    store = "_store" in name
-    found = transfers(accesses, line=rates.line, transfer=int(rates.l1_bytes_cycle), stores=store)
-    for one, weight in zip(found, weights, strict=True):
-        touched.count += weight
-        touched.requests += weight * one.requests
-        touched.used += weight * one.bytes_used
-        touched.moved += weight * one.bytes_moved
-    return [
-        MemoryEffect(float(one.pieces), one.lines, one.bytes_moved, one.bytes_used, store, fresh)
-        for one in found
     ]

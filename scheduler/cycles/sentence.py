@@ -11,7 +11,7 @@ _BOUND = 0.6  # share of the time: a pipe at least this busy is called the bound
 _WORTH_SAYING = 0.1
 _CONFLICT = 1.15
 _FEW_UNITS = 0.75
-_OWN = 0.6
+_ISSUE_BOUND = 0.6
 _USED = 0.6
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -43,8 +43,8 @@ def bottleneck_sentence(
     """Return the sentence. ``pipes`` are shares of the launch's time, ``waits`` of the waves';
     ``tail`` is the share in which units are idle; ``units`` is how many units get a block, and how
     many exist."""
-    used, there = units
-    pipes = {pipe: min(1.0, busy * there / used) for pipe, busy in pipes.items()}
+    used_units, unit_count = units
+    pipes = {pipe: min(1.0, busy * unit_count / used_units) for pipe, busy in pipes.items()}
     bounds = [(busy, _PIPES[pipe]) for pipe, busy in pipes.items()]
     if time_us:
         bounds += [
@@ -54,19 +54,29 @@ def bottleneck_sentence(
         ]
     busy, name = max(bounds, default=(0.0, "nothing"))
     share = f"{round(100 * busy)}%"
-    own = 1 - sum(waits.values())
+    issuing = 1 - sum(waits.values())
     if busy >= _BOUND:
         first = f"bound by {name} ({share} of the time)"
-    elif own > _OWN:
-        first = (
-            f"issue-bound ({round(100 * own)}% of a wave's time): {name} busy {share} of the time"
-        )
+    elif issuing > _ISSUE_BOUND:
+        percent = round(100 * issuing)
+        first = f"issue-bound ({percent}% of a wave's time): {name} busy {share} of the time"
     else:
         first = f"latency-bound: {name} busy {share} of the time"
     parts = [first]
-    if used < _FEW_UNITS * there:
-        parts.append(f"{used} of {there} compute units have work")
-    parts += [*_conflicts(function, pipes, figures), *_wasted_transfers(function, figures)]
+    if used_units < _FEW_UNITS * unit_count:
+        parts.append(f"{used_units} of {unit_count} compute units have work")
+    parts += _conflicts(function, pipes, figures)
+    for kind, word in (("loads", "_load"), ("stores", "_store")):
+        accesses = [
+            each
+            for each in figures
+            if each.bytes_moved and word in function.instructions[each.index].mnemonic
+        ]
+        bytes_used = sum(each.executed * (each.bytes_used or 0.0) for each in accesses)
+        bytes_moved = sum(each.executed * (each.bytes_moved or 0.0) for each in accesses)
+        if bytes_moved and bytes_used < _USED * bytes_moved:
+            percent = round(100 * bytes_used / bytes_moved)
+            parts.append(f"{kind} use {percent}% of the bytes they move")
     reason = max(waits, key=lambda each: waits[each], default=None)
     if reason is not None and waits[reason] >= _WORTH_SAYING:
         what = "pipe contention" if reason is StallReason.PIPE else f"waves wait for {reason.value}"
@@ -98,19 +108,3 @@ def _conflicts(
     if not kind or spent - free < _WORTH_SAYING * whole or spent < _CONFLICT * free:
         return []
     return [f"{kind} conflict {TIMES}{spent / free:.2f}"]
-
-
-def _wasted_transfers(function: Function, figures: Sequence[InstructionFigures]) -> list[str]:
-    """Say whether loads or stores use little of what they move."""
-    found = []
-    for kind, word in (("loads", "_load"), ("stores", "_store")):
-        chosen = [
-            each
-            for each in figures
-            if each.bytes_moved and word in function.instructions[each.index].mnemonic
-        ]
-        used = sum(each.executed * (each.bytes_used or 0.0) for each in chosen)
-        moved = sum(each.executed * (each.bytes_moved or 0.0) for each in chosen)
-        if moved and used < _USED * moved:
-            found.append(f"{kind} use {round(100 * used / moved)}% of the bytes they move")
-    return found

@@ -89,7 +89,10 @@ def _function(code: FunctionCode, number: int, image: Image, library: Any) -> It
     else:  # that of the kernels, which call it
         kernels = notes.kernel_entries(image.metadata)
         wavefront = next((32 for kernel in kernels if kernel.get(".wavefront_size") == 32), 64)
-    body = _trim_padding(list(_disassemble(code, library, image.processor, wavefront)))
+    body = list(_disassemble(code, library, image.processor, wavefront))
+    # Drop the padding after the last instruction that ends a wave or jumps.
+    ends = (n for n, line in enumerate(body, 1) if not falls_through(line.text.partition(" ")[0]))
+    body = body[: max(ends, default=len(body))]
     # Branch targets that are instructions of the function.
     there = {line.offset for line in body}
     targets = {line.target for line in body if line.target is not None} & there
@@ -146,11 +149,3 @@ def _disassemble(
         for pattern, replacement in _SPELLINGS:
             spelling = pattern.sub(replacement, spelling)
         yield _Line(offset, spelling, target)
-
-
-def _trim_padding(body: list[_Line]) -> list[_Line]:
-    """Drop the padding after the last instruction that ends a wave or jumps."""
-    for last in range(len(body) - 1, -1, -1):
-        if not falls_through(body[last].text.partition(" ")[0]):
-            return body[: last + 1]
-    return body
