@@ -32,7 +32,7 @@ _HALF_DTYPES = (DType.F16, DType.BF16)
 # The largest soft cap for which capped scores may be counted from the lowest one, as 1 + tanh,
 # which is within 2^-21: scores are then off by 2^-13, and weights by no more than f16 rounds them.
 MAX_SHIFTED_CAP = 256
-_TILE = "a tile in shared memory"
+_TILE_BUFFER = "a tile in shared memory"
 
 
 class AttentionTemplate(SingleLaunchTemplate[Kernel]):
@@ -109,7 +109,7 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
         them."""
         size = tuple(axis.size for axis in axes)
         stride = tuple(sympy.Integer(0) for _ in axes)
-        tile = Buffer(_TILE, self.element, size, stride, BufferKind.INTERMEDIATE)
+        tile = Buffer(_TILE_BUFFER, self.element, size, stride, BufferKind.INTERMEDIATE)
         index = tuple(axis.var for axis in axes)
         members = [
             Pointwise(
@@ -117,12 +117,12 @@ class AttentionTemplate(SingleLaunchTemplate[Kernel]):
                 axes,
                 value
                 if isinstance(value, Store)
-                else Store(_TILE, index, value, self.operation.nodes),
+                else Store(_TILE_BUFFER, index, value, self.operation.nodes),
                 self.operation.nodes,
             )
             for position, value in enumerate(values)
         ]
-        buffers = {**self.lowered.buffers, _TILE: tile}
+        buffers = {**self.lowered.buffers, _TILE_BUFFER: tile}
         return LoopNest(members, buffers, self.ranges, arrange=False)
 
     def split_count(self, block_rows: int, min_columns: int, enough_blocks: int) -> int:

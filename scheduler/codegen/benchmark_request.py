@@ -60,7 +60,7 @@ class BenchmarkRequest:
         return {arg.name: arg.value for arg in self.args if isinstance(arg, ScalarArg)}
 
 
-_BITS = {"i32": 32, "i64": 64}
+_INTEGER_BITS = {"i32": 32, "i64": 64}
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class CFunctionRequest(BenchmarkRequest):
 
     def __post_init__(self) -> None:
         for arg in self.args:
-            if not isinstance(arg, ScalarArg) or arg.type not in _BITS:
+            if not isinstance(arg, ScalarArg) or arg.type not in _INTEGER_BITS:
                 continue
-            bits = _BITS[arg.type]
+            bits = _INTEGER_BITS[arg.type]
             if not -(1 << bits - 1) <= arg.value < 1 << bits - 1:
                 sizes = format_bindings(self.bindings)
                 raise UserError(

@@ -13,8 +13,8 @@ from scheduler.text import to_identifier
 #: Placeholder for a kernel's name until its source is complete.
 PLACEHOLDER = "KERNEL_NAME"
 
-_FUSED_LIMIT = 80
-_SIZE_LIMIT = 100
+_MAX_FUSED_LENGTH = 80
+_MAX_SIZE_LENGTH = 100
 _TORCH_SYMBOL = re.compile(r"[su][0-9]{1,18}")
 
 
@@ -36,7 +36,7 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
     ops = sorted({to_identifier(name).strip("_") or "op" for name in op_names})
     name_parts = ["fused"]
     for position, op in enumerate(ops):
-        if len("_".join([*name_parts, op])) > _FUSED_LIMIT:
+        if len("_".join([*name_parts, op])) > _MAX_FUSED_LENGTH:
             name_parts.append(f"and_{len(ops) - position}_more")
             break
         name_parts.append(op)
@@ -54,7 +54,7 @@ def size_names(symbols: Iterable[str]) -> dict[str, str]:
         name = (
             symbol
             if _TORCH_SYMBOL.fullmatch(symbol)
-            else f"n_{to_identifier(symbol)[:_SIZE_LIMIT]}"
+            else f"n_{to_identifier(symbol)[:_MAX_SIZE_LENGTH]}"
         )
         if PLACEHOLDER in name:
             name = name.lower()

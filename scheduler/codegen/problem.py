@@ -40,7 +40,7 @@ from scheduler.ir.operations import (
 from scheduler.ir.values import Accumulator, Cast, Indirect, Load, Value, loads
 from scheduler.limits import PROBLEM_FUEL
 
-_TIMES = " \N{MULTIPLICATION SIGN} "
+_TIMES_SIGN = " \N{MULTIPLICATION SIGN} "
 _LABELS = frozenset({"name", "nodes"})
 # Problems without it keep the description from before the field existed.
 _WRITTEN_IF_SET = frozenset({"allow_tf32"})
@@ -210,7 +210,7 @@ def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
         outer_axes, inner_axes = main.nest
         over_text = f" over {_format_extent(inner_axes)}" if inner_axes else ""
         return f"{_format_extent(outer_axes)}{over_text} {dtypes}".strip()
-    summary = f"{_TIMES.join(_format_extent(axes) for axes in main.dimensions)} {dtypes}"
+    summary = f"{_TIMES_SIGN.join(_format_extent(axes) for axes in main.dimensions)} {dtypes}"
     if main.products and main.products.allow_tf32:
         summary += " (tf32)"
     if isinstance(main, Attention):

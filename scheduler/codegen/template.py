@@ -33,7 +33,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Buffer, Lowered
 from scheduler.targets import Target
 
-_CHARACTERS = 64  # of a kernel's source that count as one step
+_CHARACTERS_PER_STEP = 64  # of a source, per step of fuel
 
 Config: TypeAlias = Mapping[str, ConfigValue]
 
@@ -143,7 +143,7 @@ class KernelTemplate(ABC):
     def generate(self, config: Config) -> TemplateCaller:
         """Return one candidate. The configuration must have passed ``reject``."""
         rendered = self.render(config)
-        spend_fuel(1 + len(rendered.source) // _CHARACTERS)
+        spend_fuel(1 + len(rendered.source) // _CHARACTERS_PER_STEP)
         name = self.kernel_name(rendered.source)
         # The name is derived from the text without the comment, which describes one node only and
         # whose first line names the kernel; the model's names in it stay unchanged.

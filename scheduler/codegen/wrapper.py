@@ -94,8 +94,10 @@ class _Wrapper:
             self._key(name): [parse_expr(size) for size in self._buffers[name]["size"]]
             for name in inputs
         }
-        late = [name for name in self._symbols if is_unbacked(name)]
-        known = {size: variable for size, variable in self._symbols.items() if size not in late}
+        unbacked = [name for name in self._symbols if is_unbacked(name)]
+        backed = {
+            size: variable for size, variable in self._symbols.items() if size not in unbacked
+        }
         # A kernel's library: one name for all targets if they agree.
         libraries = sorted(set(self._libraries.values()))
         by_target = f"{dict(sorted(self._libraries.items()))!r}[self.device.target]"
@@ -106,17 +108,17 @@ class _Wrapper:
             layout=bundle_paths,
             numpy_types=[(dtype.label, dtype.numpy) for dtype in DType],
             graph=escape_docstring(self._manifest["graph"]["name"], MAX_NAME),
-            hints=[(escape_docstring(name), int(symbols[name]["hint"])) for name in known],
+            hints=[(escape_docstring(name), int(symbols[name]["hint"])) for name in backed],
             inputs=[self._describe_buffer(name) for name in inputs],
             parameters=[self._describe_buffer(name) for name in tensors if name not in inputs],
-            symbols=", ".join(known.values()),
-            symbol_names=[(variable, repr(name)) for name, variable in known.items()],
-            symbol_table=_symbol_table(symbols, known),
+            symbols=", ".join(backed.values()),
+            symbol_names=[(variable, repr(name)) for name, variable in backed.items()],
+            symbol_table=_symbol_table(symbols, backed),
             guards=list(self._guards()),
-            late_table=_symbol_table(symbols, late) if late else "",
+            late_table=_symbol_table(symbols, unbacked) if unbacked else "",
             from_shapes=[
                 repr((s.size, s.input, len(input_shapes[s.input]), s.axis, s.factor, s.rest))
-                for s in size_sources(input_shapes, known)
+                for s in size_sources(input_shapes, backed)
             ],
             seed=repr(SEED) if SEED in self._symbols else "",
             blocks=repr(BLOCKS) if BLOCKS in self._symbols else "",

@@ -41,8 +41,8 @@ from scheduler.targets import Target
 _SHAPES = ((256, 8), (256, 4), (256, 2), (256, 1), (128, 8), (128, 4), (128, 2), (64, 4), (64, 1))
 _LANES = (8, 16, 32)  # of neighbouring channels
 _MAX_RESULTS = 32  # of a thread, which also holds a column of taps and a row
-_LDS_BYTES = 32768
-_FULL_DEVICE_THREADS = 1 << 16  # threads
+_MAX_LDS_BYTES = 32768
+_FULL_DEVICE_THREADS = 1 << 16
 _FUNCTION_NAME = f"{PLACEHOLDER}_strips"
 _ONE = sympy.Integer(1)
 
@@ -173,9 +173,9 @@ class DepthwiseTemplate(ROCmTemplate):
             return illegal("one-dimensional results have only one row")
         if rows * width > _MAX_RESULTS:
             return illegal(f"{rows * width} results per thread exceed the limit of {_MAX_RESULTS}")
-        if self._lds_bytes(lanes, width) > _LDS_BYTES:
+        if self._lds_bytes(lanes, width) > _MAX_LDS_BYTES:
             return illegal(
-                f"filters of {lanes * width} channels exceed the limit of {_LDS_BYTES} bytes"
+                f"filters of {lanes * width} channels exceed the limit of {_MAX_LDS_BYTES} bytes"
             )
         return None
 

@@ -14,8 +14,8 @@ from scheduler.ir.index.functions import variable
 from scheduler.text import to_identifier
 
 # Variables cannot have the names of a model's size symbols.
-_ROW, _ROWS = variable("row", 0), (variable("first", 0), variable("last", 0))
-_ROW_NAMES = {_ROW.name: "row", _ROWS[0].name: "first_row", _ROWS[1].name: "last_row"}
+_ROW_VAR, _ROW_RANGE = variable("row", 0), (variable("first", 0), variable("last", 0))
+_ROW_NAMES = {_ROW_VAR.name: "row", _ROW_RANGE[0].name: "first_row", _ROW_RANGE[1].name: "last_row"}
 
 
 @dataclass(frozen=True)
@@ -50,33 +50,37 @@ class Limits:
     @property
     def inside(self) -> str:
         """The first column after those that the row sees."""
-        last_columns = [limit.at(_ROW) for limit in self.window.upper]
+        last_columns = [limit.at(_ROW_VAR) for limit in self.window.upper]
         return self._end_text("own.columns", last_columns, "own.")
 
     @property
     def outside(self) -> str:
         """The first column that the row sees."""
-        return self._start_text([limit.at(_ROW) for limit in self.window.lower], "own.")
+        return self._start_text([limit.at(_ROW_VAR) for limit in self.window.lower], "own.")
 
     @property
     def ends(self) -> str:
         """The first column after those that any of the rows sees."""
-        return self._end_text("columns", [limit.outermost(*_ROWS) for limit in self.window.upper])
+        return self._end_text(
+            "columns", [limit.outermost(*_ROW_RANGE) for limit in self.window.upper]
+        )
 
     @property
     def starts(self) -> str:
         """The first column that any of the rows sees."""
-        return self._start_text([limit.outermost(*_ROWS) for limit in self.window.lower])
+        return self._start_text([limit.outermost(*_ROW_RANGE) for limit in self.window.lower])
 
     @property
     def all_end(self) -> str:
         """The first column after those that all of the rows see."""
-        return self._end_text("columns", [limit.innermost(*_ROWS) for limit in self.window.upper])
+        return self._end_text(
+            "columns", [limit.innermost(*_ROW_RANGE) for limit in self.window.upper]
+        )
 
     @property
     def all_start(self) -> str:
         """The first column that all of the rows see."""
-        return self._start_text([limit.innermost(*_ROWS) for limit in self.window.lower])
+        return self._start_text([limit.innermost(*_ROW_RANGE) for limit in self.window.lower])
 
     def _end_text(self, text: str, last_columns: list[Expr], owner: str = "") -> str:
         for column in last_columns:

@@ -23,7 +23,7 @@ from scheduler.ir.values import Value
 
 # A step of k in f16 or bf16 has this many channels, or twice: all at one window position.
 CHANNEL_MULTIPLE = 64
-_DIMENSIONS = 3
+_MAX_DIMENSIONS = 3
 _MIN_CORNER, _MAX_CORNER = -16, 15
 _MAX_STRIDE = 8
 _ONE = sympy.Integer(1)
@@ -75,7 +75,7 @@ class Im2col:
     def context(self, pointer: str) -> dict[str, str]:
         """Return texts for the host function: the image as a tensor of ((w, h, d, images),
         channels), and the descriptor's other fields, of (w, h, d)."""
-        missing = _DIMENSIONS - len(self.sides)
+        missing = _MAX_DIMENSIONS - len(self.sides)
         step = self.image_step
         unit = SpatialDim(
             size=1, step=step, pixels=1, window_size=1, stride=1, dilation=1, padding=0
@@ -167,7 +167,7 @@ def _spatial_dims(
         if side.obstacle:
             return side.obstacle
         sides.append(side)
-    if not 1 <= len(sides) <= _DIMENSIONS:
+    if not 1 <= len(sides) <= _MAX_DIMENSIONS:
         return f"windows of {len(sides)} dimensions"
     for group in (row_axes, window_axes[:-1]):
         expected = [axis.var for axis in group]

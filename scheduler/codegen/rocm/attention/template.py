@@ -58,12 +58,12 @@ _DEEP_SHAPES = (
 _SPLITS = (4, 8, 16, 32, 64)
 _SPLIT_ROWS = 32  # rows of a block if columns are split
 _MIN_COLUMNS = 256  # of a block
-_MANY_COLUMNS = 1024  # which are split anyway
+_MIN_SPLIT_COLUMNS = 1024  # which are split anyway
 _COMBINE_THREADS = 64
 _MAX_COMBINE_LANES = 8  # that share a row's pack; of kiln/attention_softmax.h
 _MAX_READ_BYTES = 16
 _HALF_BYTES = 2
-_COMBINE = "KERNEL_NAME_combine"
+_COMBINE_FUNCTION = "KERNEL_NAME_combine"
 
 
 class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchTemplate):
@@ -125,7 +125,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         rows = self.hint(self.operation.row.size)
         limits = [gpu.limits for gpu in self._gpus]
         min_columns = _MIN_COLUMNS
-        if self.hint(self.operation.column.size) >= _MANY_COLUMNS:
+        if self.hint(self.operation.column.size) >= _MIN_SPLIT_COLUMNS:
             min_columns = max(limit.attention_columns for limit in limits)
         blocks = min(limit.attention_blocks_per_unit for limit in limits)
         splits = self.split_count(_SPLIT_ROWS, min_columns, blocks * compute_units(self.targets))
@@ -186,7 +186,9 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         )
         if workspace is None:
             return rendered
-        combine = self.make_launch(_COMBINE, combine_blocks, _COMBINE_THREADS, workspace=True)
+        combine = self.make_launch(
+            _COMBINE_FUNCTION, combine_blocks, _COMBINE_THREADS, workspace=True
+        )
         return replace(rendered, launches=(*rendered.launches, combine))
 
     @cached_property

@@ -46,7 +46,7 @@ _GEMV_STEP_CYCLES, _GEMV_LAUNCH_CYCLES = 900.0, 3000.0
 _MAX_GEMV_WAVES = 8  # of a SIMD at once
 # Of ``estimate_async_gemm_ns``: fitted to times of an H200 for bf16 at 4096x4096x4096,
 # 1024x1024x1024 and 16x14336x4096 and for f32 at 2048x2048x2048.
-_SMS = 132
+_SM_COUNT = 132
 _SM_REGISTERS, _MAX_THREAD_REGISTERS = 65536, 255
 _OTHER_REGISTERS = 100  # of a thread besides its accumulators and the addresses of its copies
 _SPILL_FACTOR = 1.2
@@ -294,8 +294,8 @@ def estimate_async_gemm_ns(config: GemmConfig, problem: GemmProblem, shared_byte
     blocks = config.stream_k or tiles * config.split_k
     if not tiles:
         return 0.0
-    resident = max(1, min(max_blocks, ceil_div(blocks, _SMS)))
-    rounds = ceil_div(blocks, _SMS * max(1, max_blocks))
+    resident = max(1, min(max_blocks, ceil_div(blocks, _SM_COUNT)))
+    rounds = ceil_div(blocks, _SM_COUNT * max(1, max_blocks))
     along_m = max(1, waves_along_m(config.block_m, config.block_n, warps))
     read_rows = config.block_m // along_m + config.block_n // (warps // along_m)
     shared_ns = resident * warps * read_rows * itemsize / _SHARED_BYTES_PER_NS
@@ -315,7 +315,7 @@ def estimate_async_gemm_ns(config: GemmConfig, problem: GemmProblem, shared_byte
     # Rows beyond the edge repeat the last one, which is cached.
     requested_rows = min(config.block_m, problem.m) + min(config.block_n, problem.n)
     requested_bytes = requested_rows * (config.stages - 1) * config.block_k * itemsize
-    bytes_in_flight = min(blocks / _SMS, max(1, max_blocks)) * requested_bytes
+    bytes_in_flight = min(blocks / _SM_COUNT, max(1, max_blocks)) * requested_bytes
     read_bytes_per_ns = _READ_BYTES_PER_NS * min(1.0, bytes_in_flight / _SM_BYTES_IN_FLIGHT)
     copied_bytes = blocks * depth * tile_rows * itemsize
     read_ns = operand_bytes / read_bytes_per_ns

@@ -38,7 +38,7 @@ from scheduler.targets.model import hip_hardware
 
 _SUM_THREADS, _RESULTS_PER_SUM_THREAD = 64, 4  # of the kernel that adds parts of k
 _SUM_BLOCKS_PER_TILE = 4  # that add the parts of a tile (Stream-K)
-_WORKSPACE = {
+_WORKSPACE_BYTES = {
     (False, False): "0",
     (True, False): "SPLIT_K * points * sizeof(Acc)",
     (False, True): "(STREAM_K + blocks % STREAM_K) * BLOCK_M * BLOCK_N * int64_t(sizeof(Acc))",
@@ -195,7 +195,7 @@ class GemmTemplate(ContractionTemplate[GemmConfig], ROCmTemplate):
             split=split,
             stream=stream,
             sum_blocks=_SUM_BLOCKS_PER_TILE,
-            workspace=_WORKSPACE[split, stream],
+            workspace=_WORKSPACE_BYTES[split, stream],
             size=config.size,
             # Named only if it is not the size that every target supports.
             other_size=", MATRIX_INSTR_NONKDIM" if config.matrix_instr_nonkdim else "",
