@@ -73,7 +73,7 @@ class Fusion:
                 consumers.setdefault(name, []).append(op)
         self._consumers = consumers
         for index, op in enumerate(self._ops):
-            self._place(op, index)
+            self._place_operation(op, index)
         for number in sorted(self.groups):
             if number in self.groups and self.groups[number].kind is GroupKind.POINTWISE:
                 self._join_readers(self.groups[number])
@@ -87,7 +87,7 @@ class Fusion:
 
     # First pass: one operation at a time.
 
-    def _place(self, op: Operation, index: int) -> None:
+    def _place_operation(self, op: Operation, index: int) -> None:
         for group in self._candidates(op):
             answer = self._try(op, group)
             if isinstance(answer, Rejection):
@@ -100,7 +100,7 @@ class Fusion:
             return
         group = new_group(index, op, index, self.sizes)
         if op.group_kind is GroupKind.REDUCTION:
-            group.inside.add(op.name)
+            group.inner_members.add(op.name)
         self.groups[index] = group
         self._register(op, group)
 
@@ -189,12 +189,12 @@ class Fusion:
     def _extend(self, group: Group, joined: Placement) -> None:
         if joined.regrouped:
             group.members[:] = joined.regrouped
-            group.inside.update(member.name for member in joined.regrouped)
+            group.inner_members.update(member.name for member in joined.regrouped)
             group.kind = GroupKind.REDUCTION
         group.outer, group.inner = joined.outer, joined.inner
         group.members.append(joined.op)
-        if joined.inside:
-            group.inside.add(joined.op.name)
+        if joined.is_inner:
+            group.inner_members.add(joined.op.name)
 
     def _register(self, op: Operation, group: Group) -> None:
         for name in op.reads:
@@ -237,8 +237,8 @@ class Fusion:
 
     def _reaches(self, starts: Iterable[int], target: Group) -> bool:
         """Whether any of ``starts`` depends on ``target``; True after ``_MAX_VISITS`` groups."""
-        low = min(target.indices)
-        stack = [n for n in starts if max(self.groups[n].indices) > low]
+        first_index = min(target.indices)
+        stack = [n for n in starts if max(self.groups[n].indices) > first_index]
         seen = set(stack)
         while stack:
             if len(seen) > _MAX_VISITS:
@@ -247,7 +247,7 @@ class Fusion:
             if number == target.number:
                 return True
             for other in self.groups[number].depends:
-                if other not in seen and max(self.groups[other].indices) >= low:
+                if other not in seen and max(self.groups[other].indices) >= first_index:
                     seen.add(other)
                     stack.append(other)
         return False
@@ -299,7 +299,7 @@ class Fusion:
         self._decide(group.name, reader.name, True, "same points, and all values are available")
         reader.members[:0] = results
         if reader.inner:
-            reader.inside.update(member.name for member in results)
+            reader.inner_members.update(member.name for member in results)
         self._absorb(group, reader)
         return True
 
@@ -337,7 +337,9 @@ class Fusion:
         for group in self._candidates(reader.members[0]):
             if group.number == reader.number:
                 continue
-            trial = replace(group, members=list(group.members), inside=set(group.inside))
+            trial = replace(
+                group, members=list(group.members), inner_members=set(group.inner_members)
+            )
             placements: list[Placement] = []
             for member in reader.members:
                 answer = self._try(member, trial, {reader.number})

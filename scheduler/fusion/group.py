@@ -18,9 +18,9 @@ class Group:
     """Operations that share their loops, in order; ``number`` is unique within a schedule.
 
     ``outer`` and ``inner`` are the loops. A pointwise group has no inner loops; a template's loops
-    are the points that it stores. ``indices`` are positions of the operations in the
-    lowered graph; ``sizes`` are the ranges of the graph's symbolic sizes; ``inside`` names the
-    members that run at each step of the inner loops.
+    are the points that it stores. ``indices`` are positions of the operations in the lowered graph;
+    ``sizes`` are the ranges of the graph's symbolic sizes; ``inner_members`` names the members that
+    run at each step of the inner loops.
     """
 
     number: int
@@ -31,7 +31,7 @@ class Group:
     indices: list[int]
     sizes: Ranges
     depends: set[int] = field(default_factory=set)
-    inside: set[str] = field(default_factory=set)
+    inner_members: set[str] = field(default_factory=set)
 
     @property
     def ranges(self) -> Ranges:

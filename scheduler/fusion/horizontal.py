@@ -42,7 +42,7 @@ def fuse_horizontally(
             reason = ""
             if len(group) >= _MAX_MEMBERS:
                 reason = f"the kernel already has the limit of {_MAX_MEMBERS} matrix products"
-            elif _needs(k, set(group), nodes, writers):
+            elif _depends_on_any(k, set(group), nodes, writers):
                 reason = "it needs the result of the other product"
             text = reason or "same left operand, which is read once"
             decisions.append(FusionDecision(nodes[group[0]].name, node.name, not reason, text))
@@ -55,22 +55,23 @@ def fuse_horizontally(
     return _rebuild(nodes, joined, positions), decisions
 
 
-def _needs(
-    k: int, targets: set[int], nodes: Sequence[SchedulerNode], writers: dict[str, int]
+def _depends_on_any(
+    position: int, targets: set[int], nodes: Sequence[SchedulerNode], writers: dict[str, int]
 ) -> bool:
-    """Whether node ``k`` depends on one of ``targets``; also True after ``_MAX_VISITS`` nodes."""
-    low = min(targets)
-    stack, seen = [k], {k}
+    """Whether the node at ``position`` depends on one of ``targets``; also True after
+    ``_MAX_VISITS`` nodes."""
+    first_target = min(targets)
+    stack, seen = [position], {position}
     while stack:
         if len(seen) > _MAX_VISITS:
             return True
         for name in nodes[stack.pop()].reads:
-            other = writers.get(name, -1)
-            if other in targets:
+            producer = writers.get(name, -1)
+            if producer in targets:
                 return True
-            if other > low and other not in seen:
-                seen.add(other)
-                stack.append(other)
+            if producer > first_target and producer not in seen:
+                seen.add(producer)
+                stack.append(producer)
     return False
 
 

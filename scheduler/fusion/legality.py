@@ -35,14 +35,14 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Placement:
-    """An operation over a group's loops; ``inside``: it runs at each step of the inner loops.
+    """An operation over a group's loops; ``is_inner``: it runs at each step of the inner loops.
 
     ``outer`` and ``inner`` are the group's new loops, and ``regrouped`` its members over these if
     they change.
     """
 
     op: Operation
-    inside: bool
+    is_inner: bool
     outer: tuple[Axis, ...]
     inner: tuple[Axis, ...]
     regrouped: tuple[Operation, ...] = ()
@@ -80,8 +80,8 @@ def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Placement 
     for reindexing, axes in _reindexings(op, group, buffers):
         result = reindex_pointwise(op, reindexing, axes, group.sizes)
         if _reads_same_points(result, group):
-            inside = bool(group.inner) and len(axes) > len(group.outer)
-            return Placement(result, inside, group.outer, group.inner)
+            is_inner = bool(group.inner) and len(axes) > len(group.outer)
+            return Placement(result, is_inner, group.outer, group.inner)
     return Rejection("it reads the producer's result at other points than it computes")
 
 

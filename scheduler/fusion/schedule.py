@@ -115,14 +115,14 @@ def _finalize(group: Group, needed: set[str], positions: dict[str, int]) -> Sche
         nodes: dict[str, tuple[str, ...]] = {}
         members: list[Operation] = []
         for member in group.members:
-            inside = member.name in group.inside or not group.inner
-            inlined_values = values[inside]
+            is_inner = member.name in group.inner_members or not group.inner
+            inlined_values = values[is_inner]
             inlined = [n for name in member.reads if name in inlined_values for n in nodes[name]]
             op = member.map_trees(partial(substitute_loads, values=inlined_values))
             members.append(op.with_nodes(tuple(dict.fromkeys(inlined))))
             if op.group_kind is GroupKind.POINTWISE:
                 (store,) = members[-1].results
-                values[inside][store.buffer] = store.value
+                values[is_inner][store.buffer] = store.value
                 nodes[store.buffer] = members[-1].nodes
         extents = (numel(group.outer), numel(group.inner))
         if group.kind is GroupKind.POINTWISE:

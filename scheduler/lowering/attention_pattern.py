@@ -36,7 +36,7 @@ from scheduler.lowering.attention_masks import Mask, combine_mask
 from scheduler.lowering.attention_scores import ScoreReader, Scores, Sources
 from scheduler.lowering.softmax_pattern import match_softmax
 
-_FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
+_ATTENTION_DTYPES = (DType.F16, DType.BF16, DType.F32, DType.F64)
 
 
 def with_attention(lowered: Lowered) -> Lowered:
@@ -168,7 +168,7 @@ class _Match:
         ):
             return None  # the mask reads what the attention itself computes
         v = last.b
-        if not (q.dtype is k.dtype is v.dtype and q.dtype in _FLOATS):
+        if not (q.dtype is k.dtype is v.dtype and q.dtype in _ATTENTION_DTYPES):
             return None
         points = tuple(axis.size for axis in (*last.batch, *last.m, self.column))
         depths = (depth.size, value_depth.size)

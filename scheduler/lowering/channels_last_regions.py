@@ -13,7 +13,13 @@ from scheduler.ir.ops import UnsupportedOpError
 from scheduler.lowering.channels_last import channels_last_strides, is_profitable
 from scheduler.lowering.ops import resolve_op
 
-_TARGETS = ("aten.conv1d", "aten.conv2d", "aten.conv3d", "aten.convolution", "aten._convolution")
+_CONVOLUTION_TARGETS = (
+    "aten.conv1d",
+    "aten.conv2d",
+    "aten.conv3d",
+    "aten.convolution",
+    "aten._convolution",
+)
 
 _Kind: TypeAlias = tuple[int, Expr, Expr]
 
@@ -47,7 +53,7 @@ def preferred_strides(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
 
 def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, TensorMeta, int] | None:
     """Input, weight, output and groups of a convolution that is not transposed."""
-    if not node.target.startswith(_TARGETS):
+    if not node.target.startswith(_CONVOLUTION_TARGETS):
         return None
     try:
         arguments = resolve_op(node.target).bind(node)

@@ -102,7 +102,7 @@ def logspace(
     return spaced_values(b, start, end, steps, power, in_type=False)
 
 
-_NARROW = (DType.F16, DType.BF16)
+_FLOAT16_DTYPES = (DType.F16, DType.BF16)
 
 
 def spaced_values(
@@ -124,7 +124,11 @@ def spaced_values(
     compute_dtype = dtype.compute_dtype if dtype.is_inexact else DType.F64
 
     def rounded(value: Value) -> Value:
-        return upcast(round_exactly(value, dtype), compute_dtype) if dtype in _NARROW else value
+        return (
+            upcast(round_exactly(value, dtype), compute_dtype)
+            if dtype in _FLOAT16_DTYPES
+            else value
+        )
 
     def stepped(value: Value) -> Value:
         return rounded(value) if in_type else value
@@ -142,7 +146,9 @@ def spaced_values(
             single = bound(start) if in_type else upcast(stated_bound(start), compute_dtype)
             return upcast(function(single), dtype)
         first, last = bound(start), bound(end)
-        if dtype not in _NARROW and not (isinstance(start, Tensor) or isinstance(end, Tensor)):
+        if dtype not in _FLOAT16_DTYPES and not (
+            isinstance(start, Tensor) or isinstance(end, Tensor)
+        ):
             low_number: Any = start
             high_number: Any = end
             if dtype.is_inexact:

@@ -63,8 +63,8 @@ class Rows:
 
     def counted(self, row: Index, value: Value) -> Value:
         """``value`` if the row counts, else 0 without reading ``value``."""
-        goal = upcast(self.target.at(row), DType.I64)
-        counts = call("ne", goal, self.ignored)
+        target_class = upcast(self.target.at(row), DType.I64)
+        counts = call("ne", target_class, self.ignored)
         return trees.masked_value(counts, value, const(0, self.dtype))
 
     def target_value(self, row: Index, read: Callable[[Expr], Value]) -> Value:

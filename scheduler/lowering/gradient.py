@@ -54,7 +54,7 @@ def _uniform_gradient(
 ) -> Sequence[Tensor]:
     """Steps of one width. Differences are computed in the tensor's own type."""
     dtype = b.meta().dtype
-    last = x.size[axis]
+    length = x.size[axis]
 
     def scaled_difference(high: Tensor, low: Tensor, steps: int) -> Tensor:
         difference = lazy_elementwise((high, low), lambda p, q: p - q, x.dtype)
@@ -72,23 +72,21 @@ def _uniform_gradient(
         return lazy_elementwise((*neighbours, step), function, dtype)
 
     center = scaled_difference(
-        slice_dim(x, axis, sympy.Integer(2), last - 2),
-        slice_dim(x, axis, sympy.Integer(0), last - 2),
+        slice_dim(x, axis, sympy.Integer(2), length - 2),
+        slice_dim(x, axis, sympy.Integer(0), length - 2),
         2,
     )
     if edge_order == 1:
         edges = [
             slice_dim(x, axis, start, _ONE)
-            for start in (sympy.Integer(0), _ONE, last - 2, last - 1)
+            for start in (sympy.Integer(0), _ONE, length - 2, length - 1)
         ]
-        first, final = (
-            scaled_difference(edges[1], edges[0], 1),
-            scaled_difference(edges[3], edges[2], 1),
-        )
+        first_edge = scaled_difference(edges[1], edges[0], 1)
+        last_edge = scaled_difference(edges[3], edges[2], 1)
     else:
-        first = weighted_edge(sympy.Integer(0), -1.5, 1.0, -0.5)
-        final = weighted_edge(last - 3, 0.5, -1.0, 1.5)
-    return (first, final) if center.size[axis] == 0 else (first, center, final)
+        first_edge = weighted_edge(sympy.Integer(0), -1.5, 1.0, -0.5)
+        last_edge = weighted_edge(length - 3, 0.5, -1.0, 1.5)
+    return (first_edge, last_edge) if center.size[axis] == 0 else (first_edge, center, last_edge)
 
 
 def _nonuniform_gradient(
@@ -97,7 +95,7 @@ def _nonuniform_gradient(
     """Coordinates with any spacing: coefficients of three neighbours that are exact for
     parabolas."""
     dtype = b.meta().dtype
-    last = x.size[axis]
+    length = x.size[axis]
     count = coordinates.size[0] - 1
     widths = lazy_elementwise(
         (
@@ -135,13 +133,13 @@ def _nonuniform_gradient(
         )
 
     zero = sympy.Integer(0)
-    parts = [] if last == 2 else [three_point(zero, zero, last - 2, _inner_factors)]
+    parts = [] if length == 2 else [three_point(zero, zero, length - 2, _inner_factors)]
     if edge_order == 1:
-        return (two_point(zero, zero), *parts, two_point(last - 2, last - 2))
+        return (two_point(zero, zero), *parts, two_point(length - 2, length - 2))
     return (
         three_point(zero, zero, _ONE, _first_factors),
         *parts,
-        three_point(last - 3, last - 3, _ONE, _last_factors),
+        three_point(length - 3, length - 3, _ONE, _last_factors),
     )
 
 

@@ -33,7 +33,7 @@ from scheduler.lowering.views import broadcast, normalize_dim, reshape
 
 _ZERO = sympy.Integer(0)
 _SUM, _PROD = ReductionKind.SUM, ReductionKind.PROD
-_KINDS = {
+_KIND_OF_NAME = {
     "sum": _SUM,
     "add": _SUM,
     "mean": _SUM,
@@ -45,9 +45,9 @@ _KINDS = {
 
 
 def _kind(reduce: str) -> ReductionKind:
-    if reduce not in _KINDS:
+    if reduce not in _KIND_OF_NAME:
         raise Unsupported(f"a reduction by {reduce!r} is not supported")
-    return _KINDS[reduce]
+    return _KIND_OF_NAME[reduce]
 
 
 def with_dimension(b: Builder, tensor: Tensor) -> Tensor:

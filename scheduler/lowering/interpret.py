@@ -174,7 +174,7 @@ def _scan(operation: Scan, scope: Scope) -> dict[str, Array]:
     terms = evaluate_full(operation.value, scope.with_grid(*operation.loops))
     terms = terms.astype(operation.accumulate.reference_numpy)
     with np.errstate(all="ignore"):
-        result = _RUNNING[operation.kind].accumulate(terms, axis=-1) if terms.size else terms
+        result = _SCAN_FUNCTIONS[operation.kind].accumulate(terms, axis=-1) if terms.size else terms
     if scope.roundings and operation.kind not in (ReductionKind.MAX, ReductionKind.MIN):
         result = scope.roundings.perturb_sum(result, scan_spread(result, -1))
     points = scope.with_grid(*operation.points, acc=result)
@@ -185,7 +185,7 @@ def _scan(operation: Scan, scope: Scope) -> dict[str, Array]:
     return _store(operation.results, points)
 
 
-_RUNNING: dict[ReductionKind, np.ufunc] = {
+_SCAN_FUNCTIONS: dict[ReductionKind, np.ufunc] = {
     ReductionKind.SUM: np.add,
     ReductionKind.PROD: np.multiply,
     ReductionKind.MAX: np.maximum,
@@ -217,7 +217,7 @@ def _scatter(operation: Scatter, scope: Scope) -> dict[str, Array]:
         )
     with np.errstate(all="ignore"):
         value = evaluate_full(operation.value, used_scope)[used]
-        _COMBINES[operation.kind].at(
+        _COMBINE_FUNCTIONS[operation.kind].at(
             result.reshape(-1), flat_positions[used], value.astype(result.dtype)
         )
     if scope.errors is not None:
@@ -229,7 +229,7 @@ def _scatter(operation: Scatter, scope: Scope) -> dict[str, Array]:
     return written
 
 
-_COMBINES: dict[ReductionKind, np.ufunc] = {
+_COMBINE_FUNCTIONS: dict[ReductionKind, np.ufunc] = {
     ReductionKind.SUM: np.add,
     ReductionKind.PROD: np.multiply,
     ReductionKind.MAX: np.maximum,
@@ -338,10 +338,12 @@ def _contraction_error(
 
 
 def _columns_at_once(left: Array) -> int:
-    return max(1, _CHUNK // max(1, int(left.shape[0]) * int(left.shape[-1])))
+    return max(1, _CHUNK_ELEMENTS // max(1, int(left.shape[0]) * int(left.shape[-1])))
 
 
-_CHUNK = 2**24  # elements of an operand converted to float64 at a time: weights may be very large
+_CHUNK_ELEMENTS = (
+    2**24
+)  # elements of an operand converted to float64 at a time: weights may be very large
 
 
 def _attention(operation: Attention, scope: Scope) -> dict[str, Array]:

@@ -43,7 +43,7 @@ from scheduler.lowering.verifier import verify
 LoweredValue: TypeAlias = "Tensor | Expr"
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
-_KINDS = {
+_BUFFER_KINDS = {
     InputKind.USER: BufferKind.INPUT,
     InputKind.PARAMETER: BufferKind.PARAMETER,
     InputKind.BUFFER: BufferKind.PARAMETER,
@@ -88,11 +88,11 @@ class _Lowering:
             if meta is None:  # a symbolic integer
                 continue
             source = graph_input.source_name or graph_input.name
-            kind = _KINDS[graph_input.kind]
+            kind = _BUFFER_KINDS[graph_input.kind]
             self._b.buffers[name] = Buffer(name, meta.dtype, meta.size, meta.stride, kind, source)
             self._values[graph_input.name] = self._b.tensor(self._b.buffers[name])
-        self._b.inline_subgraph = self._inline
-        self._nodes()
+        self._b.inline_subgraph = self._lower_subgraph
+        self._lower_nodes()
         self._b.node = None
         self._check_sizes()
         with error_context("the graph's outputs"):
@@ -113,12 +113,12 @@ class _Lowering:
             if size_buffer_name(name) not in self._b.buffers:
                 raise UserError(f"the size {name} depends on data, but no node computes it")
 
-    def _nodes(self) -> None:
+    def _lower_nodes(self) -> None:
         for position, node in enumerate(self._graph.nodes):
             with error_context(node_location(node)):
-                self._node(node, position)
+                self._lower_node(node, position)
 
-    def _inline(self, subgraph: Subgraph, inputs: Sequence[Any]) -> tuple[Tensor, ...]:
+    def _lower_subgraph(self, subgraph: Subgraph, inputs: Sequence[Any]) -> tuple[Tensor, ...]:
         """Lower an inner graph of the current node with these inputs and return its outputs."""
         b = self._b
         node, sources, outer = b.node, b.sources, b.outer
@@ -137,7 +137,7 @@ class _Lowering:
         """The outputs of an inner graph whose inputs are these values."""
         for graph_input, value in zip(self._graph.inputs, inputs, strict=True):
             self._values[graph_input.name] = value
-        self._nodes()
+        self._lower_nodes()
         result = tuple(self._value(name) for name in self._graph.outputs)
         if not all(isinstance(graph_input, Tensor) for graph_input in result):
             raise Unsupported("its inner graph returns a number")
@@ -153,13 +153,13 @@ class _Lowering:
             raise UserError(f"value {name!r} is used before it is computed")
         return value
 
-    def _number(self, node: Node) -> None:
+    def _lower_number(self, node: Node) -> None:
         """Lower a number to the tree that its users read. The expression of a symbolic integer is
         in the graph. If there is no tree, the reason is reported to the users of the number."""
         (name, *_) = node.outputs
         if name in self._graph.sym_ints:
             if self._new_sizes(node):
-                self._extern(node, "its result is a size, which the host needs")
+                self._lower_to_extern(node, "its result is a size, which the host needs")
             return
         try:
             resolved = resolve_op(node.target)
@@ -174,9 +174,9 @@ class _Lowering:
             if len(result) == len(node.outputs) == 1 and isinstance(result[0], Scalar):
                 self._values[name] = result[0]
 
-    def _node(self, node: Node, position: int) -> None:
+    def _lower_node(self, node: Node, position: int) -> None:
         if node.outputs and not any(name in self._graph.tensors for name in node.outputs):
-            self._number(node)
+            self._lower_number(node)
             return
         arguments: Mapping[str, Any] = {}
         try:
@@ -189,21 +189,21 @@ class _Lowering:
             self._b.begin(node, _sources(arguments))
             result = self._apply(node, arguments)
         except UnsupportedOpError as error:
-            self._extern(node, error.reason)
+            self._lower_to_extern(node, error.reason)
         except Unsupported as error:
-            self._extern(node, str(error))
+            self._lower_to_extern(node, str(error))
         else:
             self._check_count(node, result)
             depth = 1 + max((self._depths.get(n, 0) for n in node_references(node)), default=0)
             for name, value in zip(node.outputs, result, strict=True):
                 if value is None:  # a result that the op does not make in this form
                     continue
-                checked = self._checked(node, name, value)
+                checked = self._with_node(node, name, value)
                 needs_memory = name in self._in_own_memory or depth > MAX_VIEWS
                 self._values[name] = self._b.realize(checked) if needs_memory else checked
                 if not self._values[name].buffer:
                     self._depths[name] = depth
-        self._mutation(node, position)
+        self._propagate_mutation(node, position)
 
     def _argument(self, argument: Argument) -> Any:
         if isinstance(argument, Ref):
@@ -242,7 +242,7 @@ class _Lowering:
             if result is not None and name not in self._graph.tensors:
                 raise UserError(f"{node_location(node)}: its result {name!r} has no shape")
 
-    def _checked(self, node: Node, name: str, tensor: Tensor) -> Tensor:
+    def _with_node(self, node: Node, name: str, tensor: Tensor) -> Tensor:
         """The value with its node recorded. Raises ``UserError`` if its shape or type differs from
         the graph's."""
         meta = self._graph.tensors[name]
@@ -257,7 +257,7 @@ class _Lowering:
         nodes = () if is_in_memory and buffer_kind is BufferKind.INTERMEDIATE else self._b.nodes
         return Tensor(meta.size, tensor.dtype, tensor.at, tensor.buffer, nodes)
 
-    def _mutation(self, node: Node, position: int) -> None:
+    def _propagate_mutation(self, node: Node, position: int) -> None:
         """Track which values share memory. After an in-place op, propagate the write to all of
         them.
 
@@ -286,7 +286,7 @@ class _Lowering:
         self._values.update(changed)
         self._values[node.outputs[0]] = changed[written]
 
-    def _extern(self, node: Node, reason: str) -> None:
+    def _lower_to_extern(self, node: Node, reason: str) -> None:
         """Lower the node to a call of the reference: its inputs are views, its results are in
         memory."""
         tensor_kwargs = [

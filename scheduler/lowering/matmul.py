@@ -26,7 +26,7 @@ from scheduler.lowering.views import broadcast, reshape, transpose
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
 # 8-bit floats that some hardware can multiply.
-_FORMATS = (DType.F8E4M3FN, DType.F8E5M2)
+_MATRIX_FLOAT8_DTYPES = (DType.F8E4M3FN, DType.F8E5M2)
 
 #: Maps the accumulator and the index of the result to the stored value.
 Epilogue = Callable[[Value, Index], Value]
@@ -188,7 +188,7 @@ def product(
     is_int8 = x.dtype is y.dtype is DType.I8
     if not dtype.is_float and not is_int8:
         return _sum_products(b, x, y, size, dtype, epilogue)
-    if x.dtype not in _FORMATS or y.dtype is not x.dtype:
+    if x.dtype not in _MATRIX_FLOAT8_DTYPES or y.dtype is not x.dtype:
         # bfloat16 represents all values of the 8-bit floats.
         x, y = (_as_bf16(operand) if operand.dtype.is_float8 else operand for operand in (x, y))
     leading = size[:-2]

@@ -337,14 +337,14 @@ def _running_average(
     """momentum * batch statistic + (1 - momentum) * running statistic."""
     compute_dtype = running.dtype.compute_dtype
 
-    def new(index: Index) -> Value:
+    def new_average(index: Index) -> Value:
         batch_part = trees.scale_value(upcast(read(index), compute_dtype), momentum, compute_dtype)
         running_part = trees.scale_value(
             upcast(running.at(index), compute_dtype), 1 - momentum, compute_dtype
         )
         return batch_part + running_part
 
-    return b.pointwise(running.size, running.dtype, new)
+    return b.pointwise(running.size, running.dtype, new_average)
 
 
 def instance_norm(

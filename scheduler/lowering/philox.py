@@ -22,9 +22,8 @@ from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Tensor
 
 _BLOCK_THREADS = 256  # threads per block
-_NUMBERS_PER_CALL = (
-    4  # numbers by which a generator call advances the offset, however many it draws
-)
+#: Numbers by which a generator call advances the offset, however many it draws.
+_NUMBERS_PER_CALL = 4
 _CALL_SHIFT_BITS = 2  # shift from an offset, which counts numbers, to generator calls
 
 
@@ -49,7 +48,7 @@ def philox_rand(
     )
     first = call(
         "bitwise_and",
-        call("rshift", _number(offset), Const(_CALL_SHIFT_BITS, DType.I64)),
+        call("rshift", _scalar_value(offset), Const(_CALL_SHIFT_BITS, DType.I64)),
         Const((1 << 62) - 1, DType.I64),  # an offset is unsigned
     )
     drawn_per_call = 2 if meta.dtype is DType.F64 else 4  # numbers that a call draws
@@ -66,8 +65,8 @@ def philox_rand(
     def read(index: Index) -> Value:
         counter, thread, word_number = words(index)
 
-        def word(number: Value) -> Value:
-            return call("philox_word", counter, thread, _number(seed), number)
+        def word(word_index: Value) -> Value:
+            return call("philox_word", counter, thread, _scalar_value(seed), word_index)
 
         if meta.dtype is DType.F64:  # 53 bits from two consecutive words
             low = word_number * 2
@@ -88,7 +87,7 @@ def philox_rand(
     return values, b.pointwise((), DType.I64, consumed)
 
 
-def _number(tensor: Tensor) -> Value:
+def _scalar_value(tensor: Tensor) -> Value:
     return upcast(tensor.at((sympy.Integer(0),) * tensor.rank), DType.I64)
 
 

@@ -31,7 +31,7 @@ SELU_NEGATED_MIN = 1.7580993408473766
 NumberReader = Callable[[Index], Value]
 
 
-def _word(b: Builder, size: tuple[Expr, ...], word_number: int) -> NumberReader:
+def _word_reader(b: Builder, size: tuple[Expr, ...], word_number: int) -> NumberReader:
     """One of the four 32-bit words of each element."""
     assert b.node is not None
     key = call(
@@ -68,7 +68,7 @@ def _fraction(word: Value, bits: int, dtype: DType, offset: float = 0.0) -> Valu
 def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> NumberReader:
     """Numbers in [0, 1), with as many bits as the type represents there; for complex numbers, both
     parts."""
-    words = [_word(b, size, word_number) for word_number in range(4)]
+    words = [_word_reader(b, size, word_number) for word_number in range(4)]
     compute_dtype = dtype.compute_dtype
     if dtype is DType.F64:
         return _join_53_bits(words[0], words[1])
@@ -90,9 +90,9 @@ def _join_53_bits(first: NumberReader, second: NumberReader) -> NumberReader:
     return read
 
 
-def _above_zero(b: Builder, size: tuple[Expr, ...], dtype: DType) -> NumberReader:
+def _above_zero_reader(b: Builder, size: tuple[Expr, ...], dtype: DType) -> NumberReader:
     """Numbers in (0, 1], for use as arguments of a logarithm."""
-    first = _word(b, size, 0)
+    first = _word_reader(b, size, 0)
     return lambda i: _fraction(first(i), 24, dtype, 1.0)
 
 
@@ -100,7 +100,7 @@ def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> NumberRe
     """The cosine of the Box-Muller transform; for complex numbers also the sine, each with variance
     one half."""
     compute_dtype = dtype.real.compute_dtype
-    uniform, second = _above_zero(b, size, compute_dtype), _word(b, size, 1)
+    uniform, second = _above_zero_reader(b, size, compute_dtype), _word_reader(b, size, 1)
 
     def read(index: Index) -> Value:
         angle = _fraction(second(index), 24, compute_dtype) * (2 * math.pi)
@@ -135,7 +135,7 @@ def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
     meta = b.meta()
     if not isinstance(high, int) or not isinstance(low, int) or not low < high:
         raise Unsupported(f"random integers from {low} to below {high} are not supported")
-    first, second = _word(b, meta.size, 0), _word(b, meta.size, 1)
+    first, second = _word_reader(b, meta.size, 0), _word_reader(b, meta.size, 1)
 
     def read(index: Index) -> Value:
         upper = call("lshift", first(index), Const(31, DType.I64))
@@ -202,7 +202,7 @@ def _normal_like(
 def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tensor:
     meta = b.meta()
     compute_dtype = meta.dtype.compute_dtype
-    uniform_at = _above_zero(b, meta.size, compute_dtype)
+    uniform_at = _above_zero_reader(b, meta.size, compute_dtype)
 
     def read(index: Index) -> Value:
         return -call("log", uniform_at(index)) / lambd
@@ -227,7 +227,7 @@ def geometric(b: Builder, self: Tensor, p: float, **_: Any) -> Tensor:
     """The number of trials, each with probability ``p``, until the first success."""
     meta = b.meta()
     compute_dtype = meta.dtype.compute_dtype if meta.dtype.is_float else DType.F32
-    uniform_at = _above_zero(b, meta.size, compute_dtype)
+    uniform_at = _above_zero_reader(b, meta.size, compute_dtype)
 
     def read(index: Index) -> Value:
         trials = call("log", uniform_at(index)) / math.log1p(-p)

@@ -106,7 +106,7 @@ def _gru_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weigh
             gates, gate_index, dtype
         )
 
-    def new(i: Index) -> Value:
+    def new_hidden(i: Index) -> Value:
         reset = call("sigmoid", call("add", *pair(i, 0)))
         update = call("sigmoid", call("add", *pair(i, 1)))
         x, h = pair(i, 2)
@@ -114,7 +114,7 @@ def _gru_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weigh
         difference = _upcast_element(hidden, i, dtype) - candidate
         return difference * update + candidate
 
-    return (b.pointwise(hidden.size, hidden.dtype, new),)
+    return (b.pointwise(hidden.size, hidden.dtype, new_hidden),)
 
 
 def _rnn_step(function: Callable[[Value], Value]) -> _Step:

@@ -22,7 +22,7 @@ from scheduler.lowering.tensor import Epilogue, Index, Tensor
 from scheduler.lowering.views import normalize_dim, reshape
 
 _ONE = sympy.Integer(1)
-_EXTREMES = {math.inf: ReductionKind.MAX, -math.inf: ReductionKind.MIN}
+_KIND_OF_INFINITE_ORDER = {math.inf: ReductionKind.MAX, -math.inf: ReductionKind.MIN}
 
 
 def normalize_dims(dim: Any, rank: int) -> tuple[int, ...]:
@@ -315,7 +315,7 @@ def norm(
     order = float(2 if p is None else p) if ord is None else float(ord)
     meta = b.meta()
     dims = normalize_dims(dim, self.rank)
-    if order in _EXTREMES:
+    if order in _KIND_OF_INFINITE_ORDER:
         b.require_nonempty(self.size, dims)
     greatest = zero_if_empty(self, dims) if order == math.inf else None
     return reduce_norm(b, self, dims, order, meta.dtype, meta.size, greatest)
@@ -344,16 +344,18 @@ def reduce_norm(
             return upcast(call("ne", x, 0), compute_dtype)
         if p == 2:
             return x * x
-        return call("abs", x) if p in (1, *_EXTREMES) else call("pow", call("abs", x), p)
+        return (
+            call("abs", x) if p in (1, *_KIND_OF_INFINITE_ORDER) else call("pow", call("abs", x), p)
+        )
 
     def finish(acc: Value, index: Index) -> Value:
         if p == 2:
             acc = call("sqrt", acc)
-        elif p not in (0, 1, *_EXTREMES):
+        elif p not in (0, 1, *_KIND_OF_INFINITE_ORDER):
             acc = call("pow", acc, 1 / p)
         return acc if after is None else after(acc, index)
 
-    kind = _EXTREMES.get(p, ReductionKind.SUM)
+    kind = _KIND_OF_INFINITE_ORDER.get(p, ReductionKind.SUM)
     return reduce(
         b,
         tensor,

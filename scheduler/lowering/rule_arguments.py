@@ -46,10 +46,10 @@ WITHOUT_EFFECT = frozenset(
 )
 
 
-_LATE = "its argument {!r} is a number that is known only at run time"
+_RUNTIME_NUMBER = "its argument {!r} is a number that is known only at run time"
 
 #: Types that each annotation of a rule accepts. An annotation with any other name accepts all.
-_KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
+_TYPES_OF_ANNOTATION: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {
         "Tensor": (Tensor,),
         "int": (int, sympy.Expr),
@@ -78,14 +78,14 @@ def accepted_arguments(
             continue
         parts = arguments[name] if is_tuple else (arguments[name],)
         if Tensor not in kinds and _has_scalar(parts):
-            raise Unsupported(_LATE.format(name))
+            raise Unsupported(_RUNTIME_NUMBER.format(name))
         if not isinstance(parts, tuple) or not all(isinstance(part, kinds) for part in parts):
             raise UserError(f"{where}: its argument {name!r} has the wrong type")
     accepted = {}
     for param in params:
         value = arguments[param.name]
         if accepted_names is not None and param.name not in _kinds(rule) and _has_scalar(value):
-            raise Unsupported(_LATE.format(param.name))
+            raise Unsupported(_RUNTIME_NUMBER.format(param.name))
         if accepted_names is None or param.name in accepted_names:
             accepted[param.name] = value
         elif param.name not in WITHOUT_EFFECT and value != param.default:
@@ -115,8 +115,8 @@ def _kinds(rule: LoweringRule) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
     for parameter in inspect.signature(rule).parameters.values():
         tuple_match = re.fullmatch(r"tuple\[(.*), \.\.\.\]", str(parameter.annotation))
         names = (tuple_match[1] if tuple_match else str(parameter.annotation)).split(" | ")
-        if all(name in _KINDS for name in names):
-            kinds = tuple(kind for name in names for kind in _KINDS[name])
+        if all(name in _TYPES_OF_ANNOTATION for name in names):
+            kinds = tuple(kind for name in names for kind in _TYPES_OF_ANNOTATION[name])
             kinds_of_argument[parameter.name] = (tuple_match is not None, kinds)
     return kinds_of_argument
 

@@ -40,7 +40,7 @@ from scheduler.lowering.tree_values import (
 )
 
 #: Ratio of the allowed error of a sum to its average error.
-_SPREAD = 4.0
+_ERROR_RATIO = 4.0
 # Rounding errors of functions in units of roundoff: the maxima that kiln/math.h and libdevice
 # state.
 _ARITHMETIC = frozenset(("add", "sub", "mul"))
@@ -127,9 +127,9 @@ class _Analysis:
             _propagated_error(function.numpy, arguments, position, error, exact)
             for position, (_, error) in enumerate(analyzed)
         )
-        return exact, reduce(np.add, propagated, self._own(value, exact))
+        return exact, reduce(np.add, propagated, self._function_error(value, exact))
 
-    def _own(self, call: Call, exact: Array) -> Array:
+    def _function_error(self, call: Call, exact: Array) -> Array:
         """The rounding error of the function itself."""
         if not call.dtype.is_float or call.op in EXACT:
             return _ZERO
@@ -179,7 +179,7 @@ def _propagated_error(
 
 def sum_error(count: Any, norm: Array, total: Array, eps: float) -> Array:
     """The error of a sum of ``count`` terms, from the terms' 2-norm."""
-    return np.asarray(_SPREAD * eps * np.sqrt(count) * (norm + _finite_magnitude(total)))
+    return np.asarray(_ERROR_RATIO * eps * np.sqrt(count) * (norm + _finite_magnitude(total)))
 
 
 def reduced_error(
@@ -230,7 +230,7 @@ def product_error(
     """
     norm, count = norm_of_products(left, right), float(left.shape[-1])
     if coarse:
-        peak = float((_SPREAD * norm + _finite_magnitude(total)).max(initial=0.0))
+        peak = float((_ERROR_RATIO * norm + _finite_magnitude(total)).max(initial=0.0))
         count = _rounded_terms(left, right, 2 * eps * peak)
     return sum_error(count, norm, total, eps) + eps * _finite_magnitude(total)
 
@@ -245,7 +245,9 @@ def _rounded_terms(left: Array, right: Array, spacing: float) -> float:
         (np.multiply.outer(left_shares, right_shares) * has_low_bits).sum()
     )
     # An upper bound for independent terms (the deviation of a Poisson distribution).
-    return min(float(left.shape[-1]), mean + _SPREAD * np.sqrt(mean) + _SPREAD if mean else 0.0)
+    return min(
+        float(left.shape[-1]), mean + _ERROR_RATIO * np.sqrt(mean) + _ERROR_RATIO if mean else 0.0
+    )
 
 
 def _last_bits(operand: Array) -> tuple[Array, Array]:
@@ -266,7 +268,7 @@ def operand_error(left: Array, right: Array, left_error: Array, right_error: Arr
         error = error + norm_of_products(left_error, right)
     if np.any(right_error):
         error = error + norm_of_products(left, right_error)
-    return _SPREAD * error
+    return _ERROR_RATIO * error
 
 
 def scattered_error(
@@ -330,7 +332,7 @@ def averaged_error(
     rounded_weights = dtype.eps * weights
     error = error + operand_error(weights, v, rounded_weights, value_error)
     total = np.linalg.norm(rounded_weights, axis=-1)[..., None]
-    error = error + _SPREAD * total * _finite_magnitude(result)
+    error = error + _ERROR_RATIO * total * _finite_magnitude(result)
     return np.asarray(error + product_error(weights, v, result, eps))
 
 
@@ -349,7 +351,7 @@ def _squares(operand: Array) -> tuple[Array, float]:
 
 
 def _product_error_factor(count: Any, eps: float) -> Any:
-    return _SPREAD * eps * np.sqrt(count)
+    return _ERROR_RATIO * eps * np.sqrt(count)
 
 
 def _running_peak(result: Array) -> Array:

@@ -17,7 +17,7 @@ from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.scatter import Sources, combine, count_sources, neutral_element
 from scheduler.lowering.tensor import Index, Tensor
 
-_KINDS = {
+_KIND_OF_NAME = {
     "sum": ReductionKind.SUM,
     "mean": ReductionKind.SUM,
     "prod": ReductionKind.PROD,
@@ -38,11 +38,11 @@ def segment_reduce(
 ) -> Tensor:
     """Reduce the segments along ``axis``, for each index of the dimensions before it. ``initial``
     is included in each segment."""
-    if reduce not in _KINDS:
+    if reduce not in _KIND_OF_NAME:
         raise Unsupported(f"a reduction by {reduce!r} is not supported")
-    ends = _ends(b, lengths, offsets)
-    segment = _segments(b, data.size[: axis + 1], ends)
-    kind, meta, dtype = _KINDS[reduce], b.meta(), data.dtype
+    ends = _segment_ends(b, lengths, offsets)
+    segment = _segment_numbers(b, data.size[: axis + 1], ends)
+    kind, meta, dtype = _KIND_OF_NAME[reduce], b.meta(), data.dtype
     initial_value = neutral_element(kind, dtype) if initial is None else const(initial, dtype)
 
     def places(i: Index) -> Sequence[Expr | Value]:
@@ -70,7 +70,7 @@ def segment_reduce(
     return materialize(b, Tensor(meta.size, dtype, read))
 
 
-def _ends(b: Builder, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
+def _segment_ends(b: Builder, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
     """The end of each segment, for each leading index."""
     if offsets is not None and lengths is None:
         end_size = (*offsets.size[:-1], offsets.size[-1] - 1)
@@ -84,7 +84,7 @@ def _ends(b: Builder, lengths: Tensor | None, offsets: Tensor | None) -> Tensor:
     return b.scan(lengths.size, lengths.rank - 1, ReductionKind.SUM, read, DType.I64)
 
 
-def _segments(b: Builder, size: tuple[Expr, ...], ends: Tensor) -> Tensor:
+def _segment_numbers(b: Builder, size: tuple[Expr, ...], ends: Tensor) -> Tensor:
     """The segment of each element: the number of segments that end at or before it."""
 
     def places(i: Index) -> Sequence[Expr | Value]:

@@ -179,8 +179,8 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         previous = values.at((*index[:axis], position - 1, *index[axis + 1 :]))
         has_previous = trees.less_than(_ZERO, position)
         is_different = call("ne", element, upcast(previous, self.dtype))
-        begins = trees.masked_value(has_previous, is_different, const(False, DType.BOOL))
-        return call("where", begins, index_value(position), 0)
+        is_start = trees.masked_value(has_previous, is_different, const(False, DType.BOOL))
+        return call("where", is_start, index_value(position), 0)
 
     starts = running_reduction(
         b, Tensor(self.size, DType.I64, start), axis, ReductionKind.MAX, DType.I64

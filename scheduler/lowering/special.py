@@ -221,12 +221,12 @@ def shift(op: str) -> Callable[..., Tensor]:
 
 def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     """The logarithm of the sigmoid, and exp(-|x|), which its gradient uses."""
-    small: Callable[[Value], Value] = lambda x: call("exp", -call("abs", x))  # noqa: E731
+    exp_of_magnitude: Callable[[Value], Value] = lambda x: call("exp", -call("abs", x))  # noqa: E731
 
     def function(x: Value) -> Value:
-        return call("minimum", x, 0) - call("log1p", small(x))
+        return call("minimum", x, 0) - call("log1p", exp_of_magnitude(x))
 
-    return elementwise(b, (self,), function), elementwise(b, (self,), small)
+    return elementwise(b, (self,), function), elementwise(b, (self,), exp_of_magnitude)
 
 
 def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:

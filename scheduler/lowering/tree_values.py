@@ -87,7 +87,7 @@ def evaluate_tree(value: Value, scope: Scope) -> Array:
         cast = convert(evaluate_tree(value.value, scope), value.dtype)
         if value.decides:
             cast = round_to_dtype(cast, value.dtype)
-        if scope.roundings and value.dtype in _RANGED:
+        if scope.roundings and value.dtype in _ROUNDED_DTYPES:
             return scope.roundings.perturb(cast, value.dtype, value.dtype.eps)
         return cast
     if isinstance(value, Masked):
@@ -108,12 +108,12 @@ def _call(value: Call, scope: Scope) -> Array:
         return widen(np.asarray(bits).view(value.dtype.numpy), value.dtype)
     with np.errstate(all="ignore"):
         result = np.asarray(FUNCTIONS[value.op].numpy(*arguments))
-    if scope.roundings and value.dtype in _RANGED and value.op not in EXACT:
+    if scope.roundings and value.dtype in _ROUNDED_DTYPES and value.op not in EXACT:
         return scope.roundings.perturb(result, value.dtype)
     return result
 
 
-_RANGED = (DType.F16, DType.BF16, DType.F32, DType.F64)
+_ROUNDED_DTYPES = (DType.F16, DType.BF16, DType.F32, DType.F64)
 EXACT = frozenset(
     ("neg", "abs", "sign", "maximum", "minimum", "where", "copysign", "floor", "ceil", "trunc")
 )

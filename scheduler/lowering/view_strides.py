@@ -16,7 +16,7 @@ from scheduler.lowering import layout
 Sizes = tuple[int, ...]
 
 # Dimensions that form a channels-last format, innermost first.
-_ORDERS = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2, 0)}
+_CHANNELS_LAST_ORDERS = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2, 0)}
 _MAX_SIZES = 64  # combinations of sizes that are tested
 
 
@@ -44,7 +44,7 @@ def is_contiguous(
 ) -> bool | None:
     """Whether ``contiguous`` returns the tensor itself."""
     rank = len(tensor.size)
-    order = _ORDERS.get(str(memory_format), ())
+    order = _CHANNELS_LAST_ORDERS.get(str(memory_format), ())
     if memory_format in (None, "contiguous_format"):
         order = tuple(reversed(range(rank)))
     if len(order) != rank:
@@ -136,7 +136,7 @@ def _is_in_order(size: Sizes, stride: Sizes, order: Sizes) -> bool:
 
 def _suggested_format(size: Sizes, stride: Sizes) -> str:
     """ATen's ``suggest_memory_format``."""
-    for name, order in _ORDERS.items():
+    for name, order in _CHANNELS_LAST_ORDERS.items():
         if len(order) == len(size) and _is_channels_last(size, stride, order):
             return name
     return "contiguous_format"

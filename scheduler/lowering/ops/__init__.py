@@ -59,7 +59,7 @@ from scheduler.lowering.ops import (
     views,
 )
 
-_FIRST_NAMES: tuple[Op, ...] = (
+_ROWS_WITHOUT_ALIASES: tuple[Op, ...] = (
     *matmul.ROWS,
     *grouped_mm.ROWS,
     *linalg.ROWS,
@@ -97,8 +97,8 @@ _FIRST_NAMES: tuple[Op, ...] = (
     *sizes.ROWS,
     *higher_order.ROWS,
 )
-ROWS: tuple[Op, ...] = (*_FIRST_NAMES, *aliases.alias_rows(_FIRST_NAMES))
-_ROWS: Mapping[str, Op] = MappingProxyType({t: row for row in ROWS for t in row.targets})
+ROWS: tuple[Op, ...] = (*_ROWS_WITHOUT_ALIASES, *aliases.alias_rows(_ROWS_WITHOUT_ALIASES))
+_ROW_OF_TARGET: Mapping[str, Op] = MappingProxyType({t: row for row in ROWS for t in row.targets})
 
 
 UNKNOWN = "unknown op"  # the reason if no row has the op
@@ -106,7 +106,7 @@ UNKNOWN = "unknown op"  # the reason if no row has the op
 
 def resolve_op(target: str) -> Overload:
     """The op that a node's target names. Raises ``UnsupportedOpError`` if no row has it."""
-    form = next((form for form in functional_forms(target) if form in _ROWS), "")
+    form = next((form for form in functional_forms(target) if form in _ROW_OF_TARGET), "")
     if not form:
         raise UnsupportedOpError(target, UNKNOWN)
     return _overload(target, form)
@@ -129,4 +129,4 @@ def named_reasons() -> frozenset[str]:
 
 @cache  # only known targets, so the cache is bounded
 def _overload(target: str, form: str) -> Overload:
-    return make_overload(_ROWS[form], target, form)
+    return make_overload(_ROW_OF_TARGET[form], target, form)
