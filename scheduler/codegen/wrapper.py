@@ -95,9 +95,7 @@ class _Wrapper:
             for name in inputs
         }
         unbacked = [name for name in self._symbols if is_unbacked(name)]
-        backed = {
-            size: variable for size, variable in self._symbols.items() if size not in unbacked
-        }
+        backed = {size: var for size, var in self._symbols.items() if size not in unbacked}
         # A kernel's library: one name for all targets if they agree.
         libraries = sorted(set(self._libraries.values()))
         by_target = f"{dict(sorted(self._libraries.items()))!r}[self.device.target]"

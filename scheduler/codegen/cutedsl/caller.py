@@ -1,8 +1,16 @@
 from __future__ import annotations
 
-from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.cutedsl.benchmark_request import CuteDSLBenchmarkRequest
-from scheduler.codegen.cutedsl.buffer import CuteDSLTemplateBuffer
+from scheduler.codegen.benchmark_request import CFunctionRequest
+from scheduler.codegen.caller import TemplateBuffer, TemplateCaller
+
+
+class CuteDSLTemplateBuffer(TemplateBuffer):
+    """The results of a CuteDSL kernel."""
+
+
+class CuteDSLBenchmarkRequest(CFunctionRequest):
+    """One CuteDSL kernel at one binding, which a library exports in the same way as a HIP kernel's
+    function."""
 
 
 class CuteDSLTemplateCaller(TemplateCaller):

@@ -1,8 +1,15 @@
 from __future__ import annotations
 
-from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest
-from scheduler.codegen.rocm.buffer import ROCmTemplateBuffer
+from scheduler.codegen.benchmark_request import CFunctionRequest
+from scheduler.codegen.caller import TemplateBuffer, TemplateCaller
+
+
+class ROCmTemplateBuffer(TemplateBuffer):
+    """The results of a HIP C++ kernel."""
+
+
+class ROCmBenchmarkRequest(CFunctionRequest):
+    """One HIP kernel at one binding."""
 
 
 class ROCmTemplateCaller(TemplateCaller):

@@ -61,9 +61,8 @@ class Limits:
     @property
     def ends(self) -> str:
         """The first column after those that any of the rows sees."""
-        return self._end_text(
-            "columns", [limit.outermost(*_ROW_RANGE) for limit in self.window.upper]
-        )
+        last_columns = [limit.outermost(*_ROW_RANGE) for limit in self.window.upper]
+        return self._end_text("columns", last_columns)
 
     @property
     def starts(self) -> str:
@@ -73,9 +72,8 @@ class Limits:
     @property
     def all_end(self) -> str:
         """The first column after those that all of the rows see."""
-        return self._end_text(
-            "columns", [limit.innermost(*_ROW_RANGE) for limit in self.window.upper]
-        )
+        last_columns = [limit.innermost(*_ROW_RANGE) for limit in self.window.upper]
+        return self._end_text("columns", last_columns)
 
     @property
     def all_start(self) -> str:

@@ -186,9 +186,8 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
         )
         if workspace is None:
             return rendered
-        combine = self.make_launch(
-            _COMBINE_FUNCTION, combine_blocks, _COMBINE_THREADS, workspace=True
-        )
+        launch = (_COMBINE_FUNCTION, combine_blocks, _COMBINE_THREADS)
+        combine = self.make_launch(*launch, workspace=True)
         return replace(rendered, launches=(*rendered.launches, combine))
 
     @cached_property

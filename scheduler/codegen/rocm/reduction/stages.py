@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from scheduler.codegen.loops.statements import Statement
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Accumulator, Call, Load, Value, walk
+from scheduler.ir.values import Accumulator, Call, Load, walk
 
 _FUSED_TYPES = (DType.F32, DType.F64)
 
@@ -117,16 +117,16 @@ def _merge(before: Stage, stage: Stage, *, exponentials: bool) -> Stage | None:
         return None
     if not isinstance(term, Call) or term.op != ("exp" if exponentials else "mul"):
         return None
-    distance = _distance(term.args[0])
-    if distance is None or term.args[0] != term.args[-1]:
-        return None  # a product of two different factors
-    element, point = distance
+    distance = term.args[0]
+    if not isinstance(distance, Call) or distance.op != "sub" or distance != term.args[-1]:
+        return None  # a product of two different factors, or not of distances
+    element, point = distance.args
     kind = ReductionKind.MAX if exponentials else ReductionKind.SUM
     earlier = [s for s in before.loop if s.kind is kind and s.value == element]
     if exponentials:
         earlier = [s for s in earlier if s.accumulate.compute_dtype is accumulate.compute_dtype]
     row_buffers = {s.store.buffer for s in (*before.reductions, *before.after)}
-    if not earlier or point.buffer not in row_buffers:
+    if not earlier or not isinstance(point, Load) or point.buffer not in row_buffers:
         return None
     sum_statement = replace(statement, value=element)
     points, after = {sum_statement.name: point}, (*before.after, sum_statement, *stage.after)
@@ -136,11 +136,3 @@ def _merge(before: Stage, stage: Stage, *, exponentials: bool) -> Stage | None:
     loop = (*(s for s in before.loop if s is not maximum), sum_statement)
     sums = {sum_statement.name: SumOfExponentials(maximum.name, term)}
     return Stage(loop, (maximum, *after), points, sums)
-
-
-def _distance(value: Value) -> tuple[Value, Load] | None:
-    """Return the element and the point of ``element - point``, a point that is read from memory."""
-    if not isinstance(value, Call) or value.op != "sub":
-        return None
-    element, point = value.args
-    return (element, point) if isinstance(point, Load) else None
