@@ -141,7 +141,7 @@ def find_lead(nest: LoopNest, axis: Axis, width: int) -> Affine | None:
 
     def preference(access: Access) -> tuple[bool, int]:
         offset = access.offset
-        outer_vars = {axis.var for axis in nest.outer}
+        outer_vars = {outer_axis.var for outer_axis in nest.outer}
         varies_between_rows = not outer_vars.isdisjoint({*offset.coefficients, *offset.nonlinear})
         return varies_between_rows, sum(
             counts[expr]
