@@ -137,27 +137,6 @@ def _dense(
 _EIGHT_BITS = [f"{a}_{b}" for a in ("bf8", "fp8") for b in ("bf8", "fp8")]
 
 
-def _dense_rows() -> Iterator[BlockRow]:
-    """Yield the instructions of gfx90a, in its spelling, then those added in gfx942 and gfx950."""
-    for name in GFX90A_MFMA:
-        if _shape_of(name).elements[0] in FLUSHED:
-            yield _dense(name, Feature.MFMA_FLUSHES_DENORMALS, FLUSHED)
-            yield _dense(name, Feature.MFMA_DENORMALS)
-        else:
-            yield _dense(name)
-    for shape in ("32x32x4", "16x16x8"):
-        yield _dense(f"v_mfma_f32_{shape}_xf32", Feature.XF32)
-    for shape in ("32x32x16", "16x16x32"):
-        yield _dense(f"v_mfma_i32_{shape}_i8")
-        for pair in _EIGHT_BITS:
-            yield _dense(f"v_mfma_f32_{shape}_{pair}", Feature.FNUZ_FLOAT8, FNUZ)
-            yield _dense(f"v_mfma_f32_{shape}_{pair}", Feature.CDNA4)
-        for element in ("f16", "bf16"):
-            yield _dense(f"v_mfma_f32_{shape}_{element}", Feature.CDNA4)
-    for shape in ("32x32x32", "16x16x64"):
-        yield _dense(f"v_mfma_i32_{shape}_i8", Feature.CDNA4)
-
-
 def _select_formats(m: int, n: int, k: int) -> Callable[..., Bits]:
     """gfx950: CBSZ and BLGP give the formats of A and B. With scales, there is an exponent for each
     32 k of a row, in the byte of a lane's register that ``op_sel`` and ``op_sel_hi`` select."""
@@ -202,16 +181,6 @@ def _select(modifiers: Modifiers, name: str, number: int) -> int:
     return (*modifiers.get(name, ()), 0, 0)[number]
 
 
-def _f8f6f4_rows() -> Iterator[BlockRow]:
-    for shape in ("16x16x128", "32x32x64"):
-        m, n, k = map(int, shape.split("x"))
-        size = m * n // 64
-        compute = _select_formats(m, n, k)
-        for name, sources in (("mfma", (8, 8, size)), ("mfma_scale", (8, 8, size, 1, 1))):
-            text = f"v_{name}_f32_{shape}_f8f6f4"
-            yield BlockRow(text, size, sources, compute, needs=Feature.CDNA4)
-
-
 def _sparse(
     name: str,
     needs: Feature = Feature.SPARSE_MFMA,
@@ -243,6 +212,34 @@ def _sparse(
     return BlockRow(name, size, inputs, compute, reads_old=True, needs=needs)
 
 
+def _dense_rows() -> Iterator[BlockRow]:
+    """Yield the instructions of gfx90a, in its spelling, then those added in gfx942 and gfx950."""
+    for name in GFX90A_MFMA:
+        if _shape_of(name).elements[0] in FLUSHED:
+            yield _dense(name, Feature.MFMA_FLUSHES_DENORMALS, FLUSHED)
+            yield _dense(name, Feature.MFMA_DENORMALS)
+        else:
+            yield _dense(name)
+    for shape in ("32x32x4", "16x16x8"):
+        yield _dense(f"v_mfma_f32_{shape}_xf32", Feature.XF32)
+    for shape in ("32x32x16", "16x16x32"):
+        yield _dense(f"v_mfma_i32_{shape}_i8")
+        for pair in _EIGHT_BITS:
+            yield _dense(f"v_mfma_f32_{shape}_{pair}", Feature.FNUZ_FLOAT8, FNUZ)
+            yield _dense(f"v_mfma_f32_{shape}_{pair}", Feature.CDNA4)
+        for element in ("f16", "bf16"):
+            yield _dense(f"v_mfma_f32_{shape}_{element}", Feature.CDNA4)
+    for shape in ("32x32x32", "16x16x64"):
+        yield _dense(f"v_mfma_i32_{shape}_i8", Feature.CDNA4)
+    for shape in ("16x16x128", "32x32x64"):
+        m, n, k = map(int, shape.split("x"))
+        size = m * n // 64
+        compute = _select_formats(m, n, k)
+        for name, sources in (("mfma", (8, 8, size)), ("mfma_scale", (8, 8, size, 1, 1))):
+            text = f"v_{name}_f32_{shape}_f8f6f4"
+            yield BlockRow(text, size, sources, compute, needs=Feature.CDNA4)
+
+
 def _sparse_rows() -> Iterator[BlockRow]:
     """Yield gfx942's instructions, which gfx950 also has; gfx950's own, with twice the k, have
     another layout, which is not known."""
@@ -256,4 +253,4 @@ def _sparse_rows() -> Iterator[BlockRow]:
             yield _sparse(f"v_smfmac_f32_{shape}_{pair}", Feature.CDNA4)
 
 
-ROWS = (*_dense_rows(), *_f8f6f4_rows(), *_sparse_rows())
+ROWS = (*_dense_rows(), *_sparse_rows())

@@ -31,19 +31,6 @@ _THREE: tuple[tuple[str, Callable[..., Any]], ...] = (
 )
 
 
-def _type_rows(kind: Type) -> Iterator[AluRow]:
-    for name, compute in _TWO:
-
-        def rounded(a: Lanes, b: Lanes, compute: Callable[..., Any] = compute) -> Lanes:
-            return to_bfloat16(compute(a, b))
-
-        computed = rounded if kind is Type.BF16 else compute
-        yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind, kind), computed, packed=True)
-    for name, compute in (*_THREE, ("fma", FMA[kind])):
-        yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind,) * 3, compute, packed=True)
-    yield AluRow(f"v_pk_fmac_{kind}", (kind,), (kind,) * 3, FMA[kind], packed=True)
-
-
 _WRAPPING: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("add", np.add),
     ("sub", np.subtract),
@@ -52,8 +39,19 @@ _WRAPPING: tuple[tuple[str, Callable[..., Any]], ...] = (
 )
 
 
-def _integer_rows() -> Iterator[AluRow]:
-    """Yield packed 16-bit integers; without ``clamp`` they wrap."""
+def _rows() -> Iterator[AluRow]:
+    for kind in (Type.F16, Type.BF16, Type.F32):
+        for name, compute in _TWO:
+
+            def rounded(a: Lanes, b: Lanes, compute: Callable[..., Any] = compute) -> Lanes:
+                return to_bfloat16(compute(a, b))
+
+            computed = rounded if kind is Type.BF16 else compute
+            yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind, kind), computed, packed=True)
+        for name, compute in (*_THREE, ("fma", FMA[kind])):
+            yield AluRow(f"v_pk_{name}_{kind}", (kind,), (kind,) * 3, compute, packed=True)
+        yield AluRow(f"v_pk_fmac_{kind}", (kind,), (kind,) * 3, FMA[kind], packed=True)
+    # 16-bit integers; without ``clamp`` they wrap.
     for kind in (Type.I16, Type.U16):
         two, three = (kind, kind), (kind, kind, kind)
         for name, compute in _WRAPPING:
@@ -73,7 +71,4 @@ def _integer_rows() -> Iterator[AluRow]:
         yield AluRow(f"v_pk_{name}", (kind,), (kind, kind), shift_packed, packed=True)
 
 
-ROWS = (
-    *(row for kind in (Type.F16, Type.BF16, Type.F32) for row in _type_rows(kind)),
-    *_integer_rows(),
-)
+ROWS = tuple(_rows())

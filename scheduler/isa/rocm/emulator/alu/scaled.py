@@ -189,22 +189,10 @@ def _scaled_six(name: str) -> Iterator[BlockRow]:
 
 
 def _byte(element: Element) -> Callable[[Lanes], Lanes]:
+    """Widen the low byte."""
+
     def compute(a: Lanes) -> Lanes:
         result: Lanes = element.decode(a & np.uint32(0xFF)).astype(np.float32)
-        return result
-
-    return compute
-
-
-def _pair(element: Element) -> Callable[[Lanes], Lanes]:
-    one = _byte(element)
-
-    def compute(a: Lanes) -> Lanes:
-        low, high = (
-            np.ascontiguousarray(one(each)).view(np.uint32).astype(np.uint64)
-            for each in (a, a >> np.uint32(8))
-        )
-        result: Lanes = low | (high << np.uint64(32))
         return result
 
     return compute
@@ -215,14 +203,18 @@ def _sdwa_rows() -> Iterator[AluRow]:
     for elements, needs in ((FNUZ, Feature.FNUZ_FLOAT8), (ELEMENTS, Feature.CDNA4)):
         for name in _EIGHT:
             element = elements[name]
-            yield AluRow(f"v_cvt_f32_{name}", (Type.F32,), (Type.B32,), _byte(element), needs=needs)
-            yield AluRow(
-                f"v_cvt_pk_f32_{name}",
-                (Type.B64,),
-                (Type.B32,),
-                _pair(element),
-                needs=needs,
-            )
+            byte = _byte(element)
+
+            def pair(a: Lanes, byte: Callable[[Lanes], Lanes] = byte) -> Lanes:
+                low, high = (
+                    np.ascontiguousarray(byte(each)).view(np.uint32).astype(np.uint64)
+                    for each in (a, a >> np.uint32(8))
+                )
+                result: Lanes = low | (high << np.uint64(32))
+                return result
+
+            yield AluRow(f"v_cvt_f32_{name}", (Type.F32,), (Type.B32,), byte, needs=needs)
+            yield AluRow(f"v_cvt_pk_f32_{name}", (Type.B64,), (Type.B32,), pair, needs=needs)
 
 
 ROWS = (
