@@ -17,7 +17,7 @@ from codegen_app.tuning.services.run_devices import measures_times
 from codegen_app.workers.models import Worker
 from codegen_app.workers.queue import Kind, queue_name
 from scheduler.agent.protocol import Welcome
-from scheduler.agent.version import PROTOCOL, generator
+from scheduler.agent.version import PROTOCOL, generator_digest
 from scheduler.errors import UserError
 
 _FACTS = ("host", "pid", "devices", "absent", "fence", "versions")
@@ -34,12 +34,12 @@ def hello(token: ApiToken, sent: Mapping[str, Any]) -> Welcome:
     have results. Raises ``UserError`` for another version, a name that the token is not for, and if
     the worker could serve no queue.
     """
-    if sent["protocol"] != PROTOCOL or sent["generator"] != generator():
+    if sent["protocol"] != PROTOCOL or sent["generator"] != generator_digest():
         theirs = sent["versions"].get("kiln", "?")
         raise UserError(
             f"this worker's Kiln ({theirs}, protocol {sent['protocol']}, generator"
             f" {sent['generator'][:8]}) is not the server's (protocol {PROTOCOL}, generator"
-            f" {generator()[:8]}): install the same version on both"
+            f" {generator_digest()[:8]}): install the same version on both"
         )
     if sent["name"] not in ("", token.worker_name):
         raise UserError(f"this token is for the worker {token.worker_name}, not {sent['name']}")

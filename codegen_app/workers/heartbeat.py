@@ -28,7 +28,7 @@ from codegen_app.workers.models import Worker
 from codegen_app.workers.models.worker import HEARTBEAT_INTERVAL
 from scheduler.build.model import Toolchain
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import probe
+from scheduler.runtime.devices import probe_devices
 from scheduler.sandbox import sandbox_status
 from scheduler.text import one_line
 
@@ -87,7 +87,7 @@ class WorkerHeartbeat:
     def _facts(self) -> dict[str, object]:
         if line := sandbox.uploads_disabled_reason(settings.FENCE):
             log.warning("%s", line)
-        probed, torch = probe(), compilers.torch_version()
+        probed, torch = probe_devices(), compilers.torch_version()
         devices = [device for device in probed if isinstance(device, DeviceInfo)]
         absent = [device for device in probed if not isinstance(device, DeviceInfo)]
         for missing in absent:

@@ -37,9 +37,9 @@ class RequestedBuilds:
         self._fail = fail
         self._lock = threading.Lock()
         self._waiting: dict[str, list[Future[Build | Rejected]]] = {}
-        self._news = threading.Event()
-        self._over = threading.Event()
-        self._longest_s = _FIRST_PAUSE_S
+        self._wake = threading.Event()
+        self._closed = threading.Event()
+        self._max_pause_s = _FIRST_PAUSE_S
         self._thread = threading.Thread(target=self._run, name="asked-builds")
         self._thread.start()
 
@@ -48,13 +48,13 @@ class RequestedBuilds:
         future: Future[Build | Rejected] = Future()
         with self._lock:
             self._waiting.setdefault(caller.name, []).append(future)
-        self._news.set()
+        self._wake.set()
         return future
 
     def close(self) -> None:
         """Stop waiting; may be called again."""
-        self._over.set()
-        self._news.set()
+        self._closed.set()
+        self._wake.set()
         self._thread.join()
         with self._lock:
             for futures in self._waiting.values():
@@ -63,26 +63,26 @@ class RequestedBuilds:
             self._waiting.clear()
 
     def _run(self) -> None:
-        pause = _FIRST_PAUSE_S
-        while not self._over.is_set():
+        pause_s = _FIRST_PAUSE_S
+        while not self._closed.is_set():
             with self._lock:
                 names = list(self._waiting)[:MAX_KERNELS_PER_MESSAGE]
             try:
-                has_news = bool(names) and self._poll(names)
+                has_arrivals = bool(names) and self._poll(names)
             except StoppedError as error:
-                log.debug("builds are asked for again: %s", error)
-                has_news = False
+                log.debug("builds are requested again: %s", error)
+                has_arrivals = False
             except Exception as error:  # noqa: BLE001 - raised on the thread that does the work
                 self._fail(error)
                 return
-            pause = _FIRST_PAUSE_S if has_news else min(2 * pause, self._longest_s)
-            self._news.wait(pause if names else None)
-            self._news.clear()
+            pause_s = _FIRST_PAUSE_S if has_arrivals else min(2 * pause_s, self._max_pause_s)
+            self._wake.wait(pause_s if names else None)
+            self._wake.clear()
 
     def _poll(self, names: list[str]) -> bool:
         """Return whether anything arrived."""
         answer = self._ask(names)
-        self._longest_s = max(answer.wait_s, _FIRST_PAUSE_S)
+        self._max_pause_s = max(answer.wait_s, _FIRST_PAUSE_S)
         for result in answer.builds:
             build: Build | Rejected | None = result.loss
             if result.library is not None:

@@ -19,11 +19,11 @@ from scheduler.agent.protocol import SESSION_HEADER, URL_PREFIX
 from scheduler.errors import UserError
 from scheduler.text import one_line
 
-LONGEST_PAUSE_S = 30.0
+MAX_PAUSE_S = 30.0
 _FIRST_PAUSE_S = 0.5
-_ANSWER_BYTES = 64 << 20
+_MAX_ANSWER_BYTES = 64 << 20
 _CHUNK_BYTES = 1 << 20
-_TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
+_TEMPORARY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 
 log = logging.getLogger(__name__)
 
@@ -60,24 +60,24 @@ class ServerClient:
         self._opener = urllib.request.build_opener(_NoRedirects)
         self.session = ""
 
-    def post(self, path: str, body: Any, tries: int | None = None) -> dict[str, Any]:
+    def post(self, path: str, body: Any, max_tries: int | None = None) -> dict[str, Any]:
         """Send JSON and return the JSON answer."""
         data = json.dumps(body, allow_nan=False).encode()
 
         def answer() -> dict[str, Any]:
             with self._open(path, data) as response:
-                text = response.read(_ANSWER_BYTES + 1)
-            if len(text) > _ANSWER_BYTES:
+                text = response.read(_MAX_ANSWER_BYTES + 1)
+            if len(text) > _MAX_ANSWER_BYTES:
                 raise UserError(f"{self._root}/{path}: the answer is too large")
-            found = json.loads(text)
-            if not isinstance(found, dict):
+            message = json.loads(text)
+            if not isinstance(message, dict):
                 raise ValueError("not an answer of a Kiln server")
-            return found
+            return message
 
-        found: dict[str, Any] = self._retry(path, answer, tries)
-        return found
+        message: dict[str, Any] = self._retry(path, answer, max_tries)
+        return message
 
-    def fetch(self, path: str, size: int, tries: int | None = None) -> bytes:
+    def fetch(self, path: str, size: int, max_tries: int | None = None) -> bytes:
         """Return a file of ``size`` bytes."""
 
         def answer() -> bytes:
@@ -87,7 +87,7 @@ class ServerClient:
                 raise ValueError(f"received {len(data)} of {size} bytes")
             return data
 
-        data: bytes = self._retry(path, answer, tries)
+        data: bytes = self._retry(path, answer, max_tries)
         return data
 
     def _open(self, path: str, data: bytes | None) -> Any:
@@ -99,32 +99,32 @@ class ServerClient:
         request = urllib.request.Request(f"{self._root}/{path}", data, headers)  # noqa: S310
         return self._opener.open(request, timeout=self._timeout_s)
 
-    def _retry(self, path: str, ask: Callable[[], Any], tries: int | None) -> Any:
-        turn = 0
+    def _retry(self, path: str, send_request: Callable[[], Any], max_tries: int | None) -> Any:
+        attempt = 0
         while True:
-            turn += 1
-            pause = min(LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(turn - 1, 16))
-            pause *= random.uniform(0.5, 1.0)  # noqa: S311 - so that retries are spread out
+            attempt += 1
+            pause_s = min(MAX_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(attempt - 1, 16))
+            pause_s *= random.uniform(0.5, 1.0)  # noqa: S311 - so that retries are spread out
             try:
-                return ask()
+                return send_request()
             except urllib.error.HTTPError as error:
-                line = _error_line(error)
+                server_message = _error_line(error)
                 if error.code in (401, 403):
-                    raise TokenError(line) from None
+                    raise TokenError(server_message) from None
                 if error.code == 409:
-                    raise LeaseOverError(line) from None
-                if error.code not in _TEMPORARY:
-                    raise UserError(f"the server answered {error.code}: {line}") from None
-                pause = _retry_after_s(error.headers.get("Retry-After"), pause)
-                reason = f"{error.code}: {line}"
+                    raise LeaseOverError(server_message) from None
+                if error.code not in _TEMPORARY_STATUSES:
+                    raise UserError(f"the server answered {error.code}: {server_message}") from None
+                pause_s = _retry_after_s(error.headers.get("Retry-After"), pause_s)
+                reason = f"{error.code}: {server_message}"
             except (OSError, HTTPException, ValueError) as error:  # URLError, timeouts are OSErrors
                 reason = str(getattr(error, "reason", error)) or type(error).__name__
-            if turn == tries:
+            if attempt == max_tries:
                 raise StoppedError(reason)
             log.warning(
-                "%s: %s; retrying in %.1f s", path.partition("?")[0], one_line(reason), pause
+                "%s: %s; retrying in %.1f s", path.partition("?")[0], one_line(reason), pause_s
             )
-            if self._stop.wait(pause) and tries is None:
+            if self._stop.wait(pause_s) and max_tries is None:
                 raise StoppedError(reason)
 
 
@@ -153,10 +153,10 @@ def _error_line(error: urllib.error.HTTPError) -> str:
         return one_line(str(error.reason))
 
 
-def _retry_after_s(given: str | None, otherwise: float) -> float:
+def _retry_after_s(header: str | None, default_s: float) -> float:
     """Return the seconds that ``Retry-After`` asks to wait."""
     try:
-        seconds = float(given or "")
+        seconds = float(header or "")
     except ValueError:
-        return otherwise
-    return min(max(seconds, 0.0), LONGEST_PAUSE_S) if seconds == seconds else otherwise  # noqa: PLR0124
+        return default_s
+    return min(max(seconds, 0.0), MAX_PAUSE_S) if seconds == seconds else default_s  # noqa: PLR0124

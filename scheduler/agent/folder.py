@@ -28,12 +28,12 @@ class Journal:
 
 
 class Folder:
-    """A worker's folder; ``path`` is used by one worker at a time. At most ``most_bytes`` of
+    """A worker's folder; ``path`` is used by one worker at a time. At most ``max_bytes`` of
     fetched files are kept."""
 
-    def __init__(self, path: Path, most_bytes: int) -> None:
+    def __init__(self, path: Path, max_bytes: int) -> None:
         self.path = path
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         with disk_errors("the worker's files", path):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock: IO[bytes] = (path / "lock").open("ab")
@@ -71,7 +71,7 @@ class Folder:
             entries.append((folder.name in used, folder.stat().st_mtime, size, folder))
         total_bytes = sum(size for _, _, size, _ in entries)
         for is_used, _, size, folder in sorted(entries, key=lambda entry: entry[:2]):
-            if is_used or total_bytes <= self._most_bytes:
+            if is_used or total_bytes <= self._max_bytes:
                 return
             for file in folder.iterdir():
                 file.unlink()

@@ -25,8 +25,8 @@ from scheduler.agent.protocol import (
 from scheduler.errors import MachineError, UserError
 from scheduler.sandbox.process import Cancellation, Cancelled
 
-_LONGEST_SILENCE_S = 2.0  # a heartbeat also reports that the work was cancelled
-_SIGNS_A_LEASE = 4
+_MAX_HEARTBEAT_S = 2.0  # a heartbeat also reports that the work was cancelled
+_HEARTBEATS_PER_LEASE = 4
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Lease:
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._waiting: list[Result] = []
-        self._news = threading.Event()
+        self._wake = threading.Event()
         self._done = threading.Event()
         self._failure: Exception | None = None
         self.sent: dict[str, Result] = {}
@@ -66,7 +66,7 @@ class Lease:
             yield
         finally:
             self._done.set()
-            self._news.set()
+            self._wake.set()
             thread.join()
             if isinstance(self._failure, TokenError | StoppedError | MachineError):
                 raise self._failure
@@ -81,7 +81,7 @@ class Lease:
         with self._lock:
             self._waiting.append(result)
             self._folder.save_journal(self._lease, self._waiting)
-        self._news.set()
+        self._wake.set()
 
     def requeue(self, results: tuple[Result, ...]) -> None:
         """Queue results of an earlier process, already on disk."""
@@ -92,16 +92,16 @@ class Lease:
         """Send the pending results, or a heartbeat, once; one thread at a time."""
         with self._sending:
             with self._lock:
-                part = self._waiting[:MAX_RESULTS_PER_MESSAGE]
-            body = self._body(results=as_json(part))
+                batch = self._waiting[:MAX_RESULTS_PER_MESSAGE]
+            body = self._body(results=as_json(batch))
             try:
                 answer = self._server.post("progress", body)
                 reply = parse_message(answer, Reply, "the server's answer")
             except LeaseOverError as error:
                 reply = Reply(Directive.STOP, str(error))
             with self._lock:
-                del self._waiting[: len(part)]
-                self.sent.update((result.kernel, result) for result in part)
+                del self._waiting[: len(batch)]
+                self.sent.update((result.kernel, result) for result in batch)
                 self._folder.save_journal(self._lease, self._waiting)
             return reply
 
@@ -127,7 +127,7 @@ class Lease:
         self._folder.clear_journal()
 
     def _run(self, seconds: float) -> None:
-        pause = min(seconds / _SIGNS_A_LEASE, _LONGEST_SILENCE_S)
+        pause_s = min(seconds / _HEARTBEATS_PER_LEASE, _MAX_HEARTBEAT_S)
         while not self._done.is_set():
             try:
                 self._handle_reply(self.deliver())
@@ -136,8 +136,8 @@ class Lease:
             if self.end is not None:
                 return
             if not self._waiting:
-                self._news.wait(pause)
-            self._news.clear()
+                self._wake.wait(pause_s)
+            self._wake.clear()
 
     def fail(self, error: Exception) -> None:
         """End the work because a request on another thread failed with this error."""
@@ -146,8 +146,8 @@ class Lease:
         self._stop(Reply(Directive.STOP, str(error) or type(error).__name__))
 
     def _body(self, **fields: Any) -> dict[str, Any]:
-        samples, due = self.samples
-        counts = {"spent_s": self.spent_s, "samples": samples, "samples_due": due}
+        samples, max_samples = self.samples
+        counts = {"spent_s": self.spent_s, "samples": samples, "samples_due": max_samples}
         return {"lease": self._lease, "device": self.device, **counts, **fields}
 
     def _handle_reply(self, reply: Reply) -> None:
@@ -164,5 +164,5 @@ def describe_task(task: Task | ReplayTask) -> str:
     """One line for the log."""
     if isinstance(task, ReplayTask):
         return f"{task.title} (remeasuring {len(task.repeats)} builds, {task.target})"
-    tried = "search" if task.budget is not None else f"{len(task.libraries)} kernels"
-    return f"{task.title or task.node} ({tried}, {task.target})"
+    scope = "search" if task.budget is not None else f"{len(task.libraries)} kernels"
+    return f"{task.title or task.node} ({scope}, {task.target})"

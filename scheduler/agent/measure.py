@@ -45,7 +45,7 @@ from scheduler.tuning.tuner import Event
 from scheduler.tuning.warm_start import build_warm_start
 
 _POLL_S = 0.2
-_ONE_TRY = 1  # requests made during the work are repeated later anyway
+_SINGLE_TRY = 1  # requests made during the work are repeated later anyway
 
 
 class FetchedBuilds:
@@ -80,17 +80,19 @@ class RemoteTuningHost:
 
     def options(self, _: TuningProblem) -> SearchOptions:
         task, device = self._task, self._device
-        failed = Rejected(Stage.RUN, "it failed before")
+        earlier_failure = Rejected(Stage.RUN, "it failed before")
         return SearchOptions(
             strategy=task.strategy,
             seed=task.seed,
             known=task.known,
             start=build_warm_start(task.begins_with, task.begins),
             measured={
-                one.kernel: one.loss or failed
-                if one.measured is None
-                else one.measured.measurement(one.kernel, device.id, task.bindings, device.emulated)
-                for one in task.seen
+                result.kernel: result.loss or earlier_failure
+                if result.measured is None
+                else result.measured.measurement(
+                    result.kernel, device.id, task.bindings, device.emulated
+                )
+                for result in task.seen
             },
         )
 
@@ -116,8 +118,8 @@ def measure(
     Raises ``Cancelled``; ``UserError`` if it cannot be measured here.
     """
     graph = fetch_file(server, folder, task, task.graph, "graph.pt2", task.graph_bytes)
-    builds = {one.kernel: fetch_build(server, folder, task, one) for one in task.libraries}
-    folder.sweep({task.graph, *(one.digest for one in task.libraries)})
+    builds = {built.kernel: fetch_build(server, folder, task, built) for built in task.libraries}
+    folder.sweep({task.graph, *(built.digest for built in task.libraries)})
     if cancellation.cancelled:
         raise Cancelled
     assignment = Assignment(
@@ -130,27 +132,27 @@ def measure(
     def ask(kernels: list[str]) -> BuildResults:
         body = {"lease": task.lease, "kernels": kernels}
         return parse_message(
-            server.post("builds", body, _ONE_TRY), BuildResults, "the server's answer"
+            server.post("builds", body, _SINGLE_TRY), BuildResults, "the server's answer"
         )
 
     def fetch(library: Library) -> Build:
-        return fetch_build(server, folder, task, library, _ONE_TRY)
+        return fetch_build(server, folder, task, library, _SINGLE_TRY)
 
     # The builds of a search are requested as needed; all others are here.
     pool = FetchedBuilds(builds) if task.budget is None else RequestedBuilds(ask, fetch, lease.fail)
     with closing(pool):
         host = RemoteTuningHost(task, pool, lease, device)
-        decided = run_assignment(
+        assignment_result = run_assignment(
             assignment, _prepare(graph, task.target), host, device, cancellation
         )
-    lease.spent_s = decided.seconds
+    lease.spent_s = assignment_result.seconds
     lease.deliver_all()
-    sent = {one.kernel: one for one in task.seen} | lease.sent
-    lines = tuple(final_result(entry, sent) for _, entry in decided.lines)
+    sent = {result.kernel: result for result in task.seen} | lease.sent
+    lines = tuple(final_result(entry, sent) for _, entry in assignment_result.lines)
     if task.budget is None:
         return TaskResult(lines)
-    untried = [one for one in lines if one.state is CandidateState.UNTRIED]
-    tried = tuple(one for one in lines if one.state is not CandidateState.UNTRIED)
+    untried = [line for line in lines if line.state is CandidateState.UNTRIED]
+    tried = tuple(line for line in lines if line.state is not CandidateState.UNTRIED)
     return TaskResult(tried, untried[0].reason if untried else "")
 
 
@@ -210,17 +212,23 @@ class TaskResult:
 
 @contextmanager
 def acquire_device(
-    device_id: str, here: list[DeviceInfo], locks: Path, cancellation: Cancellation
+    device_id: str, available: list[DeviceInfo], locks: Path, cancellation: Cancellation
 ) -> Iterator[DeviceInfo]:
     """Acquire the device with that id, or a free one of its kind, for this process alone; wait
     while all are in use. Raises ``Cancelled``, and ``UserError`` if there is none."""
-    named = next((one for one in here if one.id == device_id), None)
-    if named is None:
+    preferred = next(
+        (device_info for device_info in available if device_info.id == device_id), None
+    )
+    if preferred is None:
         raise UserError(f"device {device_id} is no longer available on this machine")
-    kind = (named.target, named.name)
-    same_kind = [one for one in here if one != named and (one.target, one.name) == kind]
+    kind = (preferred.target, preferred.name)
+    same_kind = [
+        device_info
+        for device_info in available
+        if device_info != preferred and (device_info.target, device_info.name) == kind
+    ]
     while True:
-        for device in (named, *same_kind):
+        for device in (preferred, *same_kind):
             lock = lock_device(device.id, locks, wait=False)
             try:
                 lock.__enter__()

@@ -93,17 +93,22 @@ class Samples:
         )
 
     def measurement(
-        self, kernel: str, device: str, bindings: Mapping[str, int], emulated: bool, moved: int = 0
+        self,
+        kernel: str,
+        device: str,
+        bindings: Mapping[str, int],
+        emulated: bool,
+        moved_bytes: int = 0,
     ) -> Measurement:
-        """Return the engine's measurement, with derived figures computed here. ``moved`` is the
-        number of bytes that the problem must move."""
+        """Return the engine's measurement, with derived figures computed here. ``moved_bytes`` is
+        the number of bytes that the problem must move."""
         return Measurement(
             kernel=kernel,
             device=device,
             bindings=dict(bindings),
             samples_ns=self.samples_ns,
             batch=self.batch,
-            metrics=compute_metrics(MetricInputs(self.samples_ns, moved, self.readings)),
+            metrics=compute_metrics(MetricInputs(self.samples_ns, moved_bytes, self.readings)),
             rejected=self.rejected,
             check=self.check,
             emulated=emulated,
@@ -266,12 +271,12 @@ def result_of(key: str, outcome: Measurement | Rejected) -> Result:
 
 def final_result(entry: Entry, sent: Mapping[str, Result]) -> FinalResult:
     """Return the final result of a candidate. Samples already in ``sent`` are not sent again."""
-    facts = (entry.kernel, entry.state, entry.tied, entry.reason)
+    decision = (entry.kernel, entry.state, entry.tied, entry.reason)
     if entry.state is CandidateState.UNTRIED and entry.measurement is None:
-        return FinalResult(*facts)
-    result, known = result_of(entry.kernel, outcome_of(entry)), sent.get(entry.kernel)
-    is_known = known is not None and known.measured == result.measured
-    return FinalResult(*facts, None if is_known else result.measured, result.loss)
+        return FinalResult(*decision)
+    result, sent_result = result_of(entry.kernel, outcome_of(entry)), sent.get(entry.kernel)
+    is_already_sent = sent_result is not None and sent_result.measured == result.measured
+    return FinalResult(*decision, None if is_already_sent else result.measured, result.loss)
 
 
 def outcome_of(entry: Entry) -> Measurement | Rejected:

@@ -33,9 +33,11 @@ def replay(
     Raises ``Cancelled``; ``UserError`` if none of them can be measured here.
     """
 
-    def schedule(place: GraphNodeRef) -> Schedule | None:
+    def schedule(reference: GraphNodeRef) -> Schedule | None:
         try:
-            file = fetch_file(server, folder, task, place.graph, "graph.pt2", place.graph_bytes)
+            file = fetch_file(
+                server, folder, task, reference.graph, "graph.pt2", reference.graph_bytes
+            )
         except (TokenError, MachineError):
             raise
         except UserError:  # the model was deleted: another may have the problem
@@ -45,21 +47,21 @@ def replay(
     site = find_call_site(task.places, task.problem, task.sizes, schedule)
     outcomes: dict[str, Measurement | Rejected] = {}
     candidates: dict[str, BuiltCandidate] = {}
-    for one in task.repeats:
+    for repeat in task.repeats:
         try:
-            request = site.request(one.library.kernel, one.uses, task.target)
-            library = library_of(fetch_build(server, folder, task, one.library))
-            candidates[one.key] = BuiltCandidate(one.key, str(library), request)
+            request = site.request(repeat.library.kernel, repeat.uses, task.target)
+            library = library_of(fetch_build(server, folder, task, repeat.library))
+            candidates[repeat.key] = BuiltCandidate(repeat.key, str(library), request)
         except (TokenError, MachineError):
             raise
         except UserError as error:
-            outcomes[one.key] = Rejected(Stage.LOAD, str(error))
-    folder.sweep({site.place.graph, *(one.library.digest for one in task.repeats)})
+            outcomes[repeat.key] = Rejected(Stage.LOAD, str(error))
+    folder.sweep({site.place.graph, *(repeat.library.digest for repeat in task.repeats)})
     if cancellation.cancelled:
         raise Cancelled
 
-    def progress(samples: int, due: int) -> None:
-        lease.samples = (samples, due)
+    def progress(samples: int, max_samples: int) -> None:
+        lease.samples = (samples, max_samples)
 
     outcomes |= measure_interleaved(
         *(site.node, site.lowered, site.bindings, candidates, device, task.seed),

@@ -16,7 +16,7 @@ PROTOCOL = 3
 
 
 @cache
-def generator() -> str:
+def generator_digest() -> str:
     """The digest of the kernel generator: the engine's own files and its symbolic math library.
 
     Equal digests generate equal kernels, so a kernel generated once is known without generating it
@@ -24,9 +24,9 @@ def generator() -> str:
     """
     package = Path(scheduler.__file__).parent
     files = sorted(
-        path for kind in ("*.py", "*.jinja") for path in package.rglob(kind) if path.is_file()
+        path for pattern in ("*.py", "*.jinja") for path in package.rglob(pattern) if path.is_file()
     )
-    parts = [part for f in files for part in (str(f.relative_to(package)), f.read_bytes())]
+    parts = [part for file in files for part in (str(file.relative_to(package)), file.read_bytes())]
     return digest(version("sympy"), *parts)
 
 

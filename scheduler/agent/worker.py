@@ -26,10 +26,10 @@ from scheduler.agent.protocol import (
     parse_message,
 )
 from scheduler.agent.replay import replay
-from scheduler.agent.version import PROTOCOL, generator, versions
+from scheduler.agent.version import PROTOCOL, generator_digest, versions
 from scheduler.errors import MachineError, UserError
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import probe
+from scheduler.runtime.devices import probe_devices
 from scheduler.sandbox import sandbox_status
 from scheduler.sandbox.process import Cancellation, Cancelled
 from scheduler.text import one_line
@@ -93,22 +93,23 @@ class RemoteWorker:
         self._server.post("leave", {}, _LAST_WORDS_TRIES)
 
     def _join(self) -> None:
-        found = probe()
-        self._devices = [one for one in found if isinstance(one, DeviceInfo)]
-        absent = [one for one in found if not isinstance(one, DeviceInfo)]
+        devices = probe_devices()
+        self._devices = [device for device in devices if isinstance(device, DeviceInfo)]
+        absent = [device for device in devices if not isinstance(device, DeviceInfo)]
         journal = self._folder.journal()
         body: dict[str, Any] = {
             "protocol": PROTOCOL,
-            "generator": generator(),
+            "generator": generator_digest(),
             "queue": self._options.queue,
             "name": self._options.name,
             "slot": self._options.slot,
             "host": socket.gethostname()[:120],
             "pid": os.getpid(),
             "devices": [
-                {**asdict(one), "attributes": dict(one.attributes)} for one in self._devices
+                {**asdict(device), "attributes": dict(device.attributes)}
+                for device in self._devices
             ],
-            "absent": [{"kind": one.kind, "reason": one.reason[:500]} for one in absent],
+            "absent": [{"kind": device.kind, "reason": device.reason[:500]} for device in absent],
             "fence": [asdict(part) for part in sandbox_status().parts],
             "versions": versions(),
             "holds": journal.lease if journal else "",

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.bundle.inputs import GIVEN
+from scheduler.bundle.inputs import SUPPLIED_KINDS
 from scheduler.bundle.loop_state import LoopState, loop_reads
 from scheduler.bundle.manifest import ExternEntry, KernelEntry, LoopEntry
 from scheduler.bundle.reader import Bundle
@@ -47,16 +47,16 @@ class BundleRun:
     ) -> None:
         self._bundle = bundle
         self._device = device
-        self._given = backed_bindings(bindings)
-        check_bindings(self._given, bundle.manifest.symbols, bundle.manifest.guards)
+        self._backed_bindings = backed_bindings(bindings)
+        check_bindings(self._backed_bindings, bundle.manifest.symbols, bundle.manifest.guards)
         #: Bindings of the current run; data-dependent sizes are added during the run.
-        self.bindings = dict(self._given)
+        self.bindings = dict(self._backed_bindings)
         self._run_extern = run_extern
         self.buffers: dict[str, BoundBuffer] = {}
         loops = bundle.manifest.loops
         self._borrowed = {name for loop in loops for name in loop.borrowed}
         self._memory: list[int] = []
-        self._late: list[int] = []  # data-dependent allocations of one run
+        self._data_dependent_memory: list[int] = []  # data-dependent allocations of one run
         self._pools: dict[str, int] = {}
         self._pointers: dict[str, int] = {}
         self._allocate(self._memory)
@@ -83,7 +83,7 @@ class BundleRun:
         self._reset()
         manifest = self._bundle.manifest
         for name, buffer in manifest.buffers.items():
-            if buffer.kind not in GIVEN:
+            if buffer.kind not in SUPPLIED_KINDS:
                 continue
             if name not in values:
                 raise UserError(f"no value for {buffer.kind} {buffer.source_name or name}")
@@ -142,12 +142,12 @@ class BundleRun:
 
     def _reset(self) -> None:
         """Discard the data-dependent sizes and memory of an earlier run."""
-        for pointer in self._late:
+        for pointer in self._data_dependent_memory:
             self._device.free(pointer)
-        self._late.clear()
-        self.bindings = dict(self._given)
+        self._data_dependent_memory.clear()
+        self.bindings = dict(self._backed_bindings)
         manifest = self._bundle.manifest
-        for name in [n for n, size in manifest.pools.items() if not self._is_known(size)]:
+        for name in [pool for pool, size in manifest.pools.items() if not self._is_known(size)]:
             self._pools.pop(name, None)
         for name, buffer in manifest.buffers.items():
             if not self._is_known(*buffer.size, *buffer.stride):
@@ -177,7 +177,7 @@ class BundleRun:
         sizes = {symbol: int(results[name]) for name, symbol in symbols.items() if symbol}
         if sizes:
             bind_unbacked(self.bindings, self._bundle.manifest.symbols, sizes)
-            self._allocate(self._late)
+            self._allocate(self._data_dependent_memory)
         for name, value in results.items():
             self._write(self.buffers[name], value)
 
@@ -204,7 +204,9 @@ class BundleRun:
     def _is_call_blocked(self, call: KernelCall) -> bool:
         """Whether a call needs a missing size or buffer; if so, mark its outputs as missing."""
         all_args = (call.args, *(variant.args for variant in call.variants))
-        exprs = [v for args in all_args for v in args.values() if not isinstance(v, str)]
+        exprs = [
+            value for args in all_args for value in args.values() if not isinstance(value, str)
+        ]
         missing = self._missing_sizes(exprs)
         if not missing:
             call = call.select_variant(self.bindings)

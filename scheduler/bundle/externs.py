@@ -38,8 +38,10 @@ def extern_runner(plan: Schedule) -> RunExtern:
         if extern is None or extern.node != entry.node:
             raise UserError(f"the extern {entry.node} is not in the bundle's graph")
         node = nodes[extern.node]
-        read = {load.buffer for view in extern.inputs.values() for load in loads(view.value)}
-        memory = {name: buffers[name] for name in read}
+        buffers_read = {
+            load.buffer for view in extern.inputs.values() for load in loads(view.value)
+        }
+        memory = {name: buffers[name] for name in buffers_read}
         values: dict[str, object] = {**symbolic_values(lowered.graph, bindings)}
         for name, view in extern.inputs.items():
             meta = lowered.graph.tensors.get(name)

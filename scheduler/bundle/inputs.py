@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.bundle.manifest import GIVEN
+from scheduler.bundle.manifest import SUPPLIED_KINDS
 from scheduler.bundle.reader import Bundle
 from scheduler.ir.graph import InputKind
 from scheduler.ir.storage import Array
 
-__all__ = ["GIVEN", "by_buffer", "input_buffers", "written_names"]
+__all__ = ["SUPPLIED_KINDS", "by_buffer", "input_buffers", "written_names"]
 
 
 def written_names(bundle: Bundle) -> dict[int, str]:
@@ -19,12 +19,14 @@ def written_names(bundle: Bundle) -> dict[int, str]:
     user's input; the graph's name of the input if an output already has that name.
     """
     graph = bundle.graph
-    sources = {each.name: each.source_name or each.name for each in graph.inputs}
+    sources = {entry.name: entry.source_name or entry.name for entry in graph.inputs}
     returned = {graph.outputs[index] for index in graph.returned_outputs}
-    names = {each.output: sources[each.input] for each in graph.mutations}
+    names = {mutation.output: sources[mutation.input] for mutation in graph.mutations}
     return {
-        each.output: each.input if names[each.output] in returned else names[each.output]
-        for each in graph.mutations
+        mutation.output: mutation.input
+        if names[mutation.output] in returned
+        else names[mutation.output]
+        for mutation in graph.mutations
     }
 
 
@@ -34,7 +36,11 @@ def input_buffers(bundle: Bundle) -> dict[str, str]:
     User inputs are matched by position, parameters and constants by their name in the model.
     """
     manifest = bundle.manifest
-    by_source = {b.source_name: name for name, b in manifest.buffers.items() if b.kind in GIVEN}
+    by_source = {
+        buffer.source_name: name
+        for name, buffer in manifest.buffers.items()
+        if buffer.kind in SUPPLIED_KINDS
+    }
     user_buffers = iter(manifest.inputs)
     buffers: dict[str, str] = {}
     for graph_input in bundle.graph.inputs:

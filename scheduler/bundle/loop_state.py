@@ -53,7 +53,7 @@ class LoopState:
                     position = ends[position]
             elif step.kind is StepKind.END:
                 loop = self._loops[step.number]
-                if not is_blocked(loop, True) and self._next(step.number):
+                if not is_blocked(loop, True) and self._advance(step.number):
                     position = begins[position]
             else:
                 yield step
@@ -61,43 +61,48 @@ class LoopState:
 
     def _begin(self, number: int) -> bool:
         self._steps[number] = 0
-        self._name(number)
-        return self._goes_on(number, self._loops[number].condition)
+        self._set_pointers(number)
+        return self._has_next_step(number, self._loops[number].condition)
 
-    def _next(self, number: int) -> bool:
+    def _advance(self, number: int) -> bool:
         loop, pointers = self._loops[number], self._pointers
         self._steps[number] += 1
-        goes_on = self._goes_on(number, loop.again)  # before the buffers are renamed
-        for one in loop.carried:
-            pointers[one.before], pointers[one.next] = pointers[one.next], pointers[one.before]
-        self._name(number)
-        return goes_on
+        has_next = self._has_next_step(number, loop.again)  # before the buffers are renamed
+        for carried in loop.carried:
+            pointers[carried.before], pointers[carried.next] = (
+                pointers[carried.next],
+                pointers[carried.before],
+            )
+        self._set_pointers(number)
+        return has_next
 
-    def _goes_on(self, number: int, condition: str) -> bool:
+    def _has_next_step(self, number: int, condition: str) -> bool:
         loop, steps = self._loops[number], self._steps[number]
         if loop.steps is not None:
             count = evaluate(loop.steps, self._bindings)
             if count > MAX_ITERATIONS:
                 raise UserError(f"{too_many_steps(loop)}: it has {count}")
             return steps < count
-        goes_on = self._holds(condition)
-        if goes_on and steps >= MAX_ITERATIONS:
+        has_next = self._holds(condition)
+        if has_next and steps >= MAX_ITERATIONS:
             raise UserError(too_many_steps(loop))
-        return goes_on
+        return has_next
 
-    def _name(self, number: int) -> None:
+    def _set_pointers(self, number: int) -> None:
         """Set the pointers of the loop's buffers for the next step."""
         loop, step = self._loops[number], self._steps[number]
-        for one in loop.carried:
-            self._pointers[one.inside] = self._pointers[one.after] = self._pointers[one.before]
-        self._slices(loop.reads, loop.first + step)
-        self._slices(loop.makes, step)
+        for carried in loop.carried:
+            self._pointers[carried.inside] = self._pointers[carried.after] = self._pointers[
+                carried.before
+            ]
+        self._point_slices(loop.reads, loop.first + step)
+        self._point_slices(loop.makes, step)
 
-    def _slices(self, slices: Iterable[SliceEntry], number: int) -> None:
-        for one in slices:
-            whole, base = self._buffers[one.whole], self._pointers[one.whole]
-            offset = number * whole.stride[0] * whole.dtype.itemsize
-            self._pointers[one.slice] = base + offset if base else 0
+    def _point_slices(self, slices: Iterable[SliceEntry], slice_number: int) -> None:
+        for entry in slices:
+            whole_buffer, address = self._buffers[entry.whole], self._pointers[entry.whole]
+            offset = slice_number * whole_buffer.stride[0] * whole_buffer.dtype.itemsize
+            self._pointers[entry.slice] = address + offset if address else 0
 
 
 def too_many_steps(loop: LoopEntry) -> str:
@@ -108,9 +113,9 @@ def too_many_steps(loop: LoopEntry) -> str:
 def loop_reads(loop: LoopEntry, *, after_a_step: bool) -> tuple[str, ...]:
     """Return the buffers that a loop itself reads, before its first step or after a step."""
     if after_a_step:
-        slices = (one.slice for one in loop.makes)
+        slices = (entry.slice for entry in loop.makes)
         again = [loop.again] if loop.again else []
-        return (*(one.next for one in loop.carried), *slices, *again)
-    wholes = (one.whole for one in loop.reads)
+        return (*(entry.next for entry in loop.carried), *slices, *again)
+    wholes = (entry.whole for entry in loop.reads)
     conditions = [loop.condition] if loop.condition else []
-    return (*(one.before for one in loop.carried), *wholes, *conditions)
+    return (*(entry.before for entry in loop.carried), *wholes, *conditions)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 #: Kinds of the buffers that are written before a model runs.
-GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
+SUPPLIED_KINDS = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,13 @@ class LoopEntry:
     @property
     def borrowed(self) -> tuple[str, ...]:
         """The buffers that alias other buffers' memory and have no memory of their own."""
-        renamed = (name for one in self.carried for name in (one.inside, one.after))
-        return (*renamed, *(one.slice for one in (*self.reads, *self.makes)))
+        aliases = (name for entry in self.carried for name in (entry.inside, entry.after))
+        return (*aliases, *(entry.slice for entry in (*self.reads, *self.makes)))
 
     @property
     def results(self) -> tuple[str, ...]:
         """The buffers that hold the loop's results."""
-        return (*(one.after for one in self.carried), *(one.whole for one in self.makes))
+        return (*(entry.after for entry in self.carried), *(entry.whole for entry in self.makes))
 
 
 @dataclass(frozen=True)
@@ -191,9 +191,13 @@ class Manifest:
         from scheduler.ir.codec import decode  # noqa: PLC0415 - as below
 
         graph = data["graph"]
-        flat = {f"graph_{key}": graph[key] for key in ("name", "digest")}
-        read = decode(_codec(), {**data, **flat, "symbols": graph["symbols"]}, Manifest, what)
-        return replace(read, calls=tuple(_resolve_args(call, read.kernels) for call in read.calls))
+        graph_fields = {f"graph_{key}": graph[key] for key in ("name", "digest")}
+        manifest = decode(
+            _codec(), {**data, **graph_fields, "symbols": graph["symbols"]}, Manifest, what
+        )
+        return replace(
+            manifest, calls=tuple(_resolve_args(call, manifest.kernels) for call in manifest.calls)
+        )
 
 
 def kernel_entry(kernel: RenderedKernel) -> KernelEntry:
@@ -265,9 +269,9 @@ def _codec() -> Converter:
     codec.register_structure_hook(
         ConstantOutput, lambda data, _: constant_from_json(data, "constant_outputs")
     )
-    sometimes = ("loops", "mutations", "constant_outputs", "split", "chosen_by", "guards")
+    optional_fields = ("loops", "mutations", "constant_outputs", "split", "chosen_by", "guards")
     rename_fields(
-        codec, Manifest, where_default=(*sometimes, "float32_matmul_precision", "assertions")
+        codec, Manifest, where_default=(*optional_fields, "float32_matmul_precision", "assertions")
     )
     return codec
 

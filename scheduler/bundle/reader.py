@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.build.recipe import recipe_of
-from scheduler.bundle.manifest import GIVEN, LoopEntry, Manifest
+from scheduler.bundle.manifest import SUPPLIED_KINDS, LoopEntry, Manifest
 from scheduler.codegen import bundle_paths
 from scheduler.errors import UserError
 from scheduler.ir.check import check_constants
@@ -83,18 +83,22 @@ def _check_names(manifest: Manifest, path: Path) -> None:
             _check_call(manifest, path, variant.kernel, variant.args)
             if variant.symbol not in manifest.symbols:
                 raise UserError(f"{path}: a call depends on {variant.symbol}, which is not a size")
-    filled = [name for e in manifest.externs for name in (*e.outputs, *e.inputs)]
-    filled += [name for loop in manifest.loops for name in _buffers_of(loop)]
-    filled += [each.buffer for each in manifest.assertions]
-    for name in (*manifest.inputs, *manifest.outputs, *manifest.storage, *filled):
+    referenced = [name for entry in manifest.externs for name in (*entry.outputs, *entry.inputs)]
+    referenced += [name for loop in manifest.loops for name in _buffers_of(loop)]
+    referenced += [assertion.buffer for assertion in manifest.assertions]
+    for name in (*manifest.inputs, *manifest.outputs, *manifest.storage, *referenced):
         if name not in manifest.buffers:
             raise UserError(f"{path}: the buffer {name} is not defined")
     for name, pool in manifest.storage.items():
         if pool not in manifest.pools:
             raise UserError(f"{path}: {name} is in {pool}, which is not defined")
     for mutation in manifest.mutations:
-        known = manifest.buffers.get(mutation.input)
-        if known is None or known.kind not in GIVEN or mutation.output >= len(manifest.outputs):
+        input_buffer = manifest.buffers.get(mutation.input)
+        if (
+            input_buffer is None
+            or input_buffer.kind not in SUPPLIED_KINDS
+            or mutation.output >= len(manifest.outputs)
+        ):
             raise UserError(f"{path}: {mutation.input} is written back, but is not an input")
     check_constants(manifest.constant_outputs, len(manifest.outputs) - len(manifest.mutations))
     for extern in manifest.externs:
@@ -103,11 +107,17 @@ def _check_names(manifest: Manifest, path: Path) -> None:
 
 
 def _check_assertions(manifest: Manifest, path: Path) -> None:
-    for each in manifest.assertions:
-        buffer = manifest.buffers[each.buffer]
-        places = range(int(buffer.size[0])) if buffer.size and buffer.size[0].is_Integer else ()
-        if buffer.dtype is not DType.BOOL or len(buffer.size) != 1 or each.place not in places:
-            raise UserError(f"{path}: {each.buffer} has no boolean at {each.place}")
+    for assertion in manifest.assertions:
+        buffer = manifest.buffers[assertion.buffer]
+        valid_indices = (
+            range(int(buffer.size[0])) if buffer.size and buffer.size[0].is_Integer else ()
+        )
+        if (
+            buffer.dtype is not DType.BOOL
+            or len(buffer.size) != 1
+            or assertion.place not in valid_indices
+        ):
+            raise UserError(f"{path}: {assertion.buffer} has no boolean at {assertion.place}")
 
 
 def _buffers_of(loop: LoopEntry) -> Iterator[str]:
@@ -130,9 +140,9 @@ def _check_loops(manifest: Manifest, path: Path) -> None:
             raise UserError(f"{what} must have either a step count or conditions")
         if shared := set(_buffers_of(loop)) & set(manifest.storage) - {loop.condition, loop.again}:
             raise UserError(f"{what} needs its own memory for {min(shared)}")
-        for one in (*loop.reads, *loop.makes):
-            if not manifest.buffers[one.whole].size:
-                raise UserError(f"{what}: {one.whole} has no dimension to slice")
+        for entry in (*loop.reads, *loop.makes):
+            if not manifest.buffers[entry.whole].size:
+                raise UserError(f"{what}: {entry.whole} has no dimension to slice")
         for name in (loop.condition, loop.again):
             if name and manifest.buffers[name].dtype is not DType.BOOL:
                 raise UserError(f"{what}: {name} is not a boolean")
@@ -140,29 +150,29 @@ def _check_loops(manifest: Manifest, path: Path) -> None:
 
 def _check_symbols(manifest: Manifest, path: Path) -> None:
     """Check that every expression uses known symbols only."""
-    known = set(manifest.symbols)
+    symbols = set(manifest.symbols)
     for name in manifest.symbols:
         check_name(name)
     for name, buffer in manifest.buffers.items():
-        _check_known(known, path, f"buffer {name}", *buffer.size, *buffer.stride)
+        _check_known(symbols, path, f"buffer {name}", *buffer.size, *buffer.stride)
     for name, size in manifest.pools.items():
-        _check_known(known, path, f"pool {name}", size)
+        _check_known(symbols, path, f"pool {name}", size)
     for loop in manifest.loops:
         if loop.steps is not None:
-            _check_known(known, path, f"the loop {loop.node}", loop.steps)
+            _check_known(symbols, path, f"the loop {loop.node}", loop.steps)
     for call in manifest.calls:
         for args in (call.args, *(variant.args for variant in call.variants)):
             values = (value for value in args.values() if not isinstance(value, str))
-            _check_known(known, path, f"a call of {call.kernel}", *values)
+            _check_known(symbols, path, f"a call of {call.kernel}", *values)
     for name, kernel in manifest.kernels.items():
-        inside = known | {arg.name for arg in kernel.args}
+        kernel_names = symbols | {arg.name for arg in kernel.args}
         grids = (size for launch in kernel.launches for size in launch.grid)
-        _check_known(inside, path, f"kernel {name}", kernel.workspace_bytes, *grids)
+        _check_known(kernel_names, path, f"kernel {name}", kernel.workspace_bytes, *grids)
 
 
-def _check_known(known: set[str], path: Path, what: str, *exprs: Expr) -> None:
+def _check_known(symbols: set[str], path: Path, what: str, *exprs: Expr) -> None:
     for expr in exprs:
-        undefined = {str(symbol) for symbol in expr.free_symbols} - known
+        undefined = {str(symbol) for symbol in expr.free_symbols} - symbols
         if undefined:
             raise UserError(f"{path}: {what}: {min(undefined)} is not a size of the model")
 

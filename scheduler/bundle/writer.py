@@ -16,7 +16,7 @@ import sympy
 from scheduler.build.model import Build
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import (
-    GIVEN,
+    SUPPLIED_KINDS,
     ChosenBy,
     ExternEntry,
     LoopEntry,
@@ -64,8 +64,10 @@ def manifest_of(
         else:
             guards.append(Guard((Relation(expr, ">=", sympy.Integer(1)),)))
     # Buffers of inputs come first, in the graph's order.
-    tensors = [each.name for each in graph.inputs if each.name in graph.tensors]
-    inputs = [name for name, buffer in lowered.buffers.items() if buffer.kind in GIVEN]
+    tensors = [
+        graph_input.name for graph_input in graph.inputs if graph_input.name in graph.tensors
+    ]
+    inputs = [name for name, buffer in lowered.buffers.items() if buffer.kind in SUPPLIED_KINDS]
     buffer_of = dict(zip(tensors, inputs, strict=True))
     return Manifest(
         graph_name=graph.name,
@@ -82,7 +84,10 @@ def manifest_of(
         loops=tuple(loops),
         inputs=lowered.inputs,
         outputs=lowered.outputs,
-        mutations=tuple(MutationEntry(m.output, buffer_of[m.input]) for m in graph.mutations),
+        mutations=tuple(
+            MutationEntry(mutation.output, buffer_of[mutation.input])
+            for mutation in graph.mutations
+        ),
         constant_outputs=graph.constant_outputs,
         storage=schedule.storage,
         pools=schedule.pools,
@@ -130,15 +135,15 @@ def write(
     # In the same folder, under an unrelated name: that of ``out`` may have the maximum length.
     work = Path(tempfile.mkdtemp(prefix=".bundle-", dir=out.parent))
     try:
-        new = work / "new"
-        new.mkdir()
+        new_bundle = work / "new"
+        new_bundle.mkdir()
         for name, text in bundle_texts(schedule, manifest):
-            (new / name).write_text(text)
+            (new_bundle / name).write_text(text)
         for kernel in kernels:
-            _write_kernel(new, kernel, builds, manifest.targets)
+            _write_kernel(new_bundle, kernel, builds, manifest.targets)
         if out.exists():
             out.rename(work / "old")
-        new.rename(out)
+        new_bundle.rename(out)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -161,9 +166,9 @@ def check_replaceable(out: Path) -> None:
         is_bundle = False
     if not is_bundle:
         raise UserError(f"{out} is not empty and not a bundle: choose another folder")
-    if foreign := names - _BUNDLE_FILES:
+    if other_names := names - _BUNDLE_FILES:
         raise UserError(
-            f"{out} contains {min(foreign)}, which is not part of a bundle: move it, or "
+            f"{out} contains {min(other_names)}, which is not part of a bundle: move it, or "
             "choose another folder"
         )
 

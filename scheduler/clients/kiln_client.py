@@ -47,8 +47,8 @@ CONTEXT_FIELDS = (
     *("format", "device", "target", "toolchain", "revision", "revision-at", "branch"),
     *("repository", "measured-at"),
 )
-TEMPORARY = (408, 425, 429, 500, 502, 503, 504)
-LONGEST_WAIT_S = 60.0
+TEMPORARY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
+MAX_WAIT_S = 60.0
 
 
 class ClientError(Exception):
@@ -189,8 +189,8 @@ def pending(options: argparse.Namespace) -> int:
             headers=auth_headers(options.token_file),
         )
         answer = send(request, options.tries, options.timeout, "requests")
-        for one in answer["requests"]:
-            sys.stdout.write(f"{json.dumps(one)}\n")
+        for pending_request in answer["requests"]:
+            sys.stdout.write(f"{json.dumps(pending_request)}\n")
         after = answer.get("next")
     return PASSED
 
@@ -234,8 +234,8 @@ def send(request: urllib.request.Request, tries: int, timeout: float, key: str) 
     """Send a request, with retries, and return the answer, which has the ``key``."""
     opener = urllib.request.build_opener(NoRedirects)
     reason = "not tried"
-    for turn in range(max(1, tries)):
-        wait = min(LONGEST_WAIT_S, 2.0**turn) * random.uniform(0.5, 1.0)  # noqa: S311
+    for attempt in range(max(1, tries)):
+        wait_s = min(MAX_WAIT_S, 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311
         try:
             with opener.open(request, timeout=timeout) as response:
                 return parse_answer(response.read(), key)
@@ -243,14 +243,14 @@ def send(request: urllib.request.Request, tries: int, timeout: float, key: str) 
             reason = f"{error.code}: {error_line(error)}"
             if error.code in (401, 403):
                 raise ClientError(NO_TOKEN, reason) from None
-            if error.code not in TEMPORARY:
+            if error.code not in TEMPORARY_STATUSES:
                 raise ClientError(REFUSED, reason) from None
-            wait = retry_after_s(error.headers.get("Retry-After"), wait)
+            wait_s = retry_after_s(error.headers.get("Retry-After"), wait_s)
         except (OSError, HTTPException, ValueError) as error:  # URLError and timeouts are OSErrors
             reason = str(getattr(error, "reason", error)) or type(error).__name__
-        if turn + 1 < tries:
-            sys.stderr.write(f"kiln_client: {reason}; retrying in {wait:.0f} s\n")
-            time.sleep(wait)
+        if attempt + 1 < tries:
+            sys.stderr.write(f"kiln_client: {reason}; retrying in {wait_s:.0f} s\n")
+            time.sleep(wait_s)
     raise ClientError(NOT_REACHED, f"not reached in {max(1, tries)} tries: {reason}")
 
 
@@ -271,18 +271,18 @@ def error_line(error: urllib.error.HTTPError) -> str:
         return str(error.reason)
 
 
-def retry_after_s(header: str | None, otherwise: float) -> float:
+def retry_after_s(header: str | None, default_s: float) -> float:
     """Return the seconds to wait by ``Retry-After``: a number of seconds, or a date."""
     if not header:
-        return otherwise
+        return default_s
     try:
         seconds = float(header)
     except ValueError:
         try:
             seconds = email.utils.parsedate_to_datetime(header).timestamp() - time.time()
         except (TypeError, ValueError):
-            return otherwise
-    return otherwise if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_WAIT_S)
+            return default_s
+    return default_s if math.isnan(seconds) else min(max(seconds, 0.0), MAX_WAIT_S)
 
 
 def read_file(name: str) -> bytes:

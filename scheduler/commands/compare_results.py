@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     sides = series_from_results(results[0]), series_from_results(results[1])
     settings = CompareSettings(least_effect=arguments.least_effect)
     comparison = compare(*sides, settings)
-    before, after = ({one.series: one for one in side} for side in sides)
+    before, after = ({series.series: series for series in side} for side in sides)
     reasons = {
         row.series: explain_difference(before[row.series], after[row.series])
         if row.status in (Status.SLOWER, Status.FASTER)
@@ -88,6 +88,6 @@ def _print_comparison(comparison: Comparison, reasons: dict[str, str]) -> None:
     )
     print_table(
         ("group", "geometric mean", "low", "high", "series"),
-        [(one.name, one.ratio, one.low, one.high, one.n) for one in comparison.groups],
+        [(mean.name, mean.ratio, mean.low, mean.high, mean.n) for mean in comparison.groups],
     )
     print_progress(f"{summary(comparison)}; {comparison.compared:,} series compared")

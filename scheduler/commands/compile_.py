@@ -70,27 +70,30 @@ def run(arguments: argparse.Namespace) -> int:
     if not failed:
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
         record_builds(builds.values())
-    fresh = [build for build in builds.values() if not build.cached]
+    compiled = [build for build in builds.values() if not build.cached]
     facts = {
         "bundle": None if failed else str(arguments.out),
         "kernels": len(generated.kernels),
         "calls": len(generated.calls),
         "targets": [target.name for target in targets],
         "builds": {
-            "compiled": len(fresh),
-            "cached": len(builds) - len(fresh),
+            "compiled": len(compiled),
+            "cached": len(builds) - len(compiled),
             "failed": len(failed),
         },
         "accounted": coverage.coverage_summary(plan.lowered),
-        "externs": [{"node": e.node, "op": e.op, "reason": e.reason} for e in generated.externs],
+        "externs": [
+            {"node": extern.node, "op": extern.op, "reason": extern.reason}
+            for extern in generated.externs
+        ],
         "failures": [
-            {"kernel": kernel, "target": target, "reason": r.reason, "log": r.detail}
-            for (kernel, target), r in failed.items()
+            {"kernel": kernel, "target": target, "reason": rejected.reason, "log": rejected.detail}
+            for (kernel, target), rejected in failed.items()
         ],
         "seconds": {
             "render": round(rendered_s, 3),
             "total": round(watch.seconds(), 3),
-            "compiler": round(sum(build.duration_s for build in fresh), 3),
+            "compiler": round(sum(build.duration_s for build in compiled), 3),
         },
     }
     if arguments.json:
@@ -141,9 +144,9 @@ def _print_report(
     for failure in facts["failures"]:
         print_progress(f"{failure['kernel']} for {failure['target']}: {failure['reason']}")
     counts = facts["builds"]
-    nothing = " (nothing to compile)" if not counts["compiled"] and not counts["failed"] else ""
+    note = " (nothing to compile)" if not counts["compiled"] and not counts["failed"] else ""
     print_progress(
         f"{facts['kernels']} kernels, {facts['calls']} calls; {counts['compiled']} compiled,"
-        f" {counts['cached']} from the cache{nothing}, {counts['failed']} failed"
+        f" {counts['cached']} from the cache{note}, {counts['failed']} failed"
         f" in {facts['seconds']['total']:.2f} s"
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from scheduler import sandbox
 from scheduler.commands.output import print_json, print_table
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import modelled_devices, probe
+from scheduler.runtime.devices import modelled_devices, probe_devices
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,21 +18,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the available devices, why others are not available, the modelled devices, and the
     protections of the sandbox. Exit status 0."""
-    found, parts = probe(), sandbox.sandbox_status().parts
+    devices, parts = probe_devices(), sandbox.sandbox_status().parts
     if arguments.json:
-        present = [asdict(one) for one in found if isinstance(one, DeviceInfo)]
-        absent = [asdict(one) for one in found if not isinstance(one, DeviceInfo)]
-        modelled = [asdict(one) for one in modelled_devices()]
+        present = [asdict(device) for device in devices if isinstance(device, DeviceInfo)]
+        absent = [asdict(device) for device in devices if not isinstance(device, DeviceInfo)]
+        modelled = [asdict(device) for device in modelled_devices()]
         fence = [asdict(part) for part in parts]
         print_json({"devices": present, "absent": absent, "modelled": modelled, "fence": fence})
         return 0
     rows = []
-    for one in (*found, *modelled_devices()):
-        if isinstance(one, DeviceInfo):
-            name, versions = "; ".join((one.name, *one.notes)), f"{one.runtime} {one.driver}"
-            rows.append((one.id, one.target, name, versions.strip()))
+    for device in (*devices, *modelled_devices()):
+        if isinstance(device, DeviceInfo):
+            name, versions = (
+                "; ".join((device.name, *device.notes)),
+                f"{device.runtime} {device.driver}",
+            )
+            rows.append((device.id, device.target, name, versions.strip()))
         else:
-            rows.append((one.kind, "-", f"not available: {one.reason}", ""))
+            rows.append((device.kind, "-", f"not available: {device.reason}", ""))
     print_table(("device", "target", "name", "runtime"), rows)
     states = {True: "MISSING", False: "no"}
     print_table(

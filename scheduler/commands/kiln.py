@@ -24,7 +24,15 @@ from scheduler.errors import UserError
 from scheduler.targets.generations import AMD_EXAMPLE
 from scheduler.text import one_line
 
-DONE, OWN_FAILURE, MISTAKE, TURNED_DOWN, NO_TOKEN, REPLACED, AWAY = 0, 1, 2, 3, 4, 5, 6
+DONE, INTERNAL_ERROR, USER_ERROR, REJECTED, INVALID_TOKEN, REPLACED, UNREACHABLE = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+)
 _CACHE_MIB = 4096
 
 
@@ -37,19 +45,19 @@ def main(argv: Sequence[str] | None = None) -> int:
             import_module("scheduler.sandbox").require()
         token = read_token(arguments.token_file)
     except UserError as error:
-        return _print_error(str(error), MISTAKE)
+        return _print_error(str(error), USER_ERROR)
     return run_worker(arguments, token)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    top = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog="kiln", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     worker = commands.add_parser("worker", help="run a worker for a server")
-    acts = worker.add_subparsers(required=True, metavar="COMMAND")
-    join = acts.add_parser("join", help="connect, and measure until stopped or drained")
+    worker_commands = worker.add_subparsers(required=True, metavar="COMMAND")
+    join = worker_commands.add_parser("join", help="connect, and measure until stopped or drained")
     join.add_argument(
         "url", metavar="URL", help="address of the server, such as https://kiln.example"
     )
@@ -88,7 +96,7 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="exit with an error if the sandbox is incomplete on this machine",
     )
-    return top
+    return parser
 
 
 def run_worker(arguments: argparse.Namespace, token: str) -> int:
@@ -112,13 +120,13 @@ def run_worker(arguments: argparse.Namespace, token: str) -> int:
             signal.signal(number, lambda *_: threading.Thread(target=worker.end).start())
         worker.run()
     except servers.TokenError as error:
-        return _print_error(str(error), NO_TOKEN)
+        return _print_error(str(error), INVALID_TOKEN)
     except servers.LeaseOverError as error:
         return _print_error(str(error), REPLACED)
     except servers.StoppedError as error:
-        return _print_error(f"stopped while the server was unreachable: {error}", AWAY)
+        return _print_error(f"stopped while the server was unreachable: {error}", UNREACHABLE)
     except UserError as error:
-        return _print_error(str(error), TURNED_DOWN if server_answered(error) else MISTAKE)
+        return _print_error(str(error), REJECTED if server_answered(error) else USER_ERROR)
     return DONE
 
 

@@ -35,9 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if externs:
         print_table(("\nno kernel", "op", "reason"), externs)
-    rejected = [d for d in plan.decisions if not d.fused]
+    rejected = [decision for decision in plan.decisions if not decision.fused]
     print_table(
-        ("\nnot fused", "with", "reason"), [(d.producer, d.consumer, d.reason) for d in rejected]
+        ("\nnot fused", "with", "reason"),
+        [(decision.producer, decision.consumer, decision.reason) for decision in rejected],
     )
     return 0
 
@@ -60,19 +61,29 @@ def _to_json(plan: Schedule, graph: Graph, by_name: dict[str, Node]) -> dict[str
                         "op": origin.target,
                         "module": origin.origin.module_path,
                         "frames": [
-                            {"file": f.file, "line": f.line, "function": f.function, "code": f.code}
-                            for f in origin.origin.frames
+                            {
+                                "file": frame.file,
+                                "line": frame.line,
+                                "function": frame.function,
+                                "code": frame.code,
+                            }
+                            for frame in origin.origin.frames
                         ],
                     }
                     for origin in (by_name[name] for name in node.nodes if name in by_name)
                 ],
-                "externs": [{"op": one.op, "reason": one.reason} for one in node.externs],
+                "externs": [{"op": extern.op, "reason": extern.reason} for extern in node.externs],
             }
             for node in plan.nodes
         ],
         "decisions": [
-            {"producer": d.producer, "consumer": d.consumer, "fused": d.fused, "reason": d.reason}
-            for d in plan.decisions
+            {
+                "producer": decision.producer,
+                "consumer": decision.consumer,
+                "fused": decision.fused,
+                "reason": decision.reason,
+            }
+            for decision in plan.decisions
         ],
     }
 
@@ -82,6 +93,10 @@ def _table_row(node: SchedulerNode, by_name: dict[str, Node]) -> tuple[str, ...]
     points, reduced = (print_expr(size) for size in node.group)
     group = points if reduced == "1" else f"{points} x {reduced}"
     nodes = [by_name[name] for name in node.nodes if name in by_name]
-    ops = " ".join(dict.fromkeys(one.target.split(".")[1] for one in nodes))
-    modules = (one.origin.module_path for one in nodes if one.origin and one.origin.module_path)
+    ops = " ".join(dict.fromkeys(node_row.target.split(".")[1] for node_row in nodes))
+    modules = (
+        node_row.origin.module_path
+        for node_row in nodes
+        if node_row.origin and node_row.origin.module_path
+    )
     return node.name, str(node.kind), group, ops, next(modules, "")

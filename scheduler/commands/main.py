@@ -27,17 +27,17 @@ COMMANDS = {
         "compare_results",
     )
 }
-OK, FAILED, USER_MISTAKE, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 
 
 def make_parser(
     requested: str | None = None, program: str = "python -m scheduler"
 ) -> argparse.ArgumentParser:
     """Return the parser of the command line, with all commands or only the ``requested`` one."""
-    top = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog=program, description="Generate and tune GPU kernels from a model's graph"
     )
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in [requested] if requested in COMMANDS else COMMANDS:
         module = import_module(COMMANDS[name])
         summary = (module.__doc__ or "").splitlines()[0]
@@ -50,7 +50,7 @@ def make_parser(
         )
         module.add_arguments(command)
         command.set_defaults(run=module.run)
-    return top
+    return parser
 
 
 def main(argv: Sequence[str] | None = None, program: str = "python -m scheduler") -> int:
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None, program: str = "python -m scheduler"
         return int(arguments.run(arguments))
     except UserError as error:
         sys.stderr.write(f"{error}\n")
-        return USER_MISTAKE
+        return USER_ERROR
     except DeviceError as error:
         sys.stderr.write(f"device error: {one_line(str(error))}\n")
         return FAILED

@@ -21,8 +21,8 @@ from scheduler.isa.rocm.reader import GPU
 from scheduler.targets import Board, Target, boards, find
 from scheduler.text import shorten
 
-_MOST_STALLS = 8
-_SMALL = 0.005  # of a launch's stall: less is not listed
+_MAX_STALLS = 8
+_MIN_SHARE = 0.005  # of a launch's stall: less is not listed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,13 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Model one launch, or each kernel of a bundle at the sizes that are bound."""
     target = find(arguments.target)
-    found = boards(target.name)
+    target_boards = boards(target.name)
     name = arguments.board.casefold()
-    board = next((board for board in found if name in board.name.casefold()), None)
+    board = next((board for board in target_boards if name in board.name.casefold()), None)
     if board is None:
-        names = ", ".join(board.name for board in found) or "none"
-        wrong = f"unknown board {shorten(arguments.board)} for {target.name}"
-        raise UserError(f"--board: {wrong}; known: {names}")
+        names = ", ".join(board.name for board in target_boards) or "none"
+        problem = f"unknown board {shorten(arguments.board)} for {target.name}"
+        raise UserError(f"--board: {problem}; known: {names}")
     model = _model_bundle if arguments.file.is_dir() else _model_file
     reports = model(arguments, target, board)
     if arguments.json:
@@ -106,7 +106,7 @@ def format_report(listing: str, report: Report) -> Iterator[str]:
     if report.unknown:
         names = ", ".join(f"{name} ({count})" for name, count in report.unknown.items())
         yield f"  instructions unknown to the emulator: {names}"
-    functions = {each.name: each for each in GPU.parse(listing).functions}
+    functions = {function.name: function for function in GPU.parse(listing).functions}
     for launch in report.launches:
         if len(report.launches) > 1:
             yield f"  {launch.function}: {_format_time(launch.time_us)}: {launch.sentence}"
@@ -125,19 +125,21 @@ def _format_launch(launch: LaunchReport, instructions: Sequence[Instruction]) ->
     yield f"  waits: {_format_shares(launch.waits)}"
     for loop in launch.loops:
         body = instructions[loop.first : loop.last + 1]
-        lines = [each.source_line for each in body if each.source_line]
+        lines = [entry.source_line for entry in body if entry.source_line]
         where = f" in lines {min(lines)} to {max(lines)}" if lines else ""
         yield (
             f"  loop{where}: {loop.iterations:.3g} iterations of {loop.cycles:.0f} cycles, matrix"
             f" pipes {loop.matrix_busy:.0%} busy"
         )
-    total = sum(each.stall for each in launch.instructions) or 1.0
-    for figures in sorted(launch.instructions, key=lambda each: -each.stall)[:_MOST_STALLS]:
+    total = sum(figures.stall for figures in launch.instructions) or 1.0
+    for figures in sorted(launch.instructions, key=lambda figures: -figures.stall)[:_MAX_STALLS]:
         share = figures.stall / total
-        if share < _SMALL:
+        if share < _MIN_SHARE:
             continue
         instruction = instructions[figures.index]
-        reason = max(figures.reasons, key=lambda one: figures.reasons[one], default=None)
+        reason = max(
+            figures.reasons, key=lambda stall_reason: figures.reasons[stall_reason], default=None
+        )
         why = f" ({reason})" if reason else ""
         line = f"line {instruction.source_line}: " if instruction.source_line else ""
         text = shorten(f"{instruction.mnemonic} {instruction.operands}", 80)
@@ -151,8 +153,10 @@ def _format_launch(launch: LaunchReport, instructions: Sequence[Instruction]) ->
 
 
 def _format_shares(shares: Mapping[Pipe, float] | Mapping[StallReason, float]) -> str:
-    ordered = sorted(shares.items(), key=lambda each: -each[1])
-    return ", ".join(f"{name} {share:.0%}" for name, share in ordered if share >= _SMALL) or "none"
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    return (
+        ", ".join(f"{name} {share:.0%}" for name, share in ordered if share >= _MIN_SHARE) or "none"
+    )
 
 
 def _format_time(band: Band) -> str:

@@ -87,9 +87,9 @@ def parse_sizes(arguments: argparse.Namespace, manifest: Manifest) -> Bindings:
     Raises ``UserError`` for sizes that the model was not exported for."""
     symbols = manifest.symbols
     with flag_errors("--bind"):
-        given = parse_bindings(arguments.bind, symbols)
-        check_backed(given)
-        bindings = hint_bindings(symbols, given)
+        requested = parse_bindings(arguments.bind, symbols)
+        check_backed(requested)
+        bindings = hint_bindings(symbols, requested)
         check_bindings(bindings, symbols, manifest.guards)
     return bindings
 
@@ -98,7 +98,7 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
     """Add torch's ``set_float32_matmul_precision``, which an exported graph does not contain."""
     parser.add_argument(
         "--float32-matmul-precision",
-        choices=[each.value for each in MatmulPrecision],
+        choices=[precision.value for precision in MatmulPrecision],
         default=MatmulPrecision.HIGHEST.value,
         help="precision of f32 matrix products and convolutions: highest is f32; high rounds the"
         " factors to tf32 (AMD: xf32) if the target supports it (default: %(default)s)",

@@ -27,15 +27,17 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
         ]
         for row in rows
     ]
-    widths = [max([len(name), *(len(row[i]) for row in cells)]) for i, name in enumerate(header)]
+    widths = [
+        max([len(name), *(len(row[column]) for row in cells)]) for column, name in enumerate(header)
+    ]
     numeric = [
-        all(isinstance(row[i], int | float) for row in rows) and bool(rows)
-        for i in range(len(header))
+        all(isinstance(row[column], int | float) for row in rows) and bool(rows)
+        for column in range(len(header))
     ]
     for line in [list(header), *cells]:
         padded = [
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(line, widths, numeric, strict=True)
+            text.rjust(width) if is_numeric else text.ljust(width)
+            for text, width, is_numeric in zip(line, widths, numeric, strict=True)
         ]
         sys.stdout.write("  ".join(padded).rstrip() + "\n")
 

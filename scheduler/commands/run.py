@@ -50,11 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     outputs have no name: they are only reported."""
     bundle = open_bundle(arguments.bundle)
     with options.flag_errors("--bind"):
-        given = parse_bindings(arguments.bind, bundle.manifest.symbols)
-        check_backed(given)
+        requested = parse_bindings(arguments.bind, bundle.manifest.symbols)
+        check_backed(requested)
     target = device_target(arguments.device)
     confirm_trust(bundle, target, arguments.trust)
-    values, bindings = read_inputs(bundle, arguments.inputs, given)
+    values, bindings = read_inputs(bundle, arguments.inputs, requested)
     results = run_sandboxed(bundle, arguments.device, target, bindings, values)
     written = written_names(bundle)
     names = [
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(
             {
                 "outputs": shapes,
-                "constants": [constant_to_json(each) for each in constants],
+                "constants": [constant_to_json(constant) for constant in constants],
                 "written": [name for name in written.values() if name in outputs],
                 "missing": missing,
                 "bindings": dict(results.bindings),
@@ -84,17 +84,19 @@ def run(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    for name, needed in missing.items():
-        print_progress(f"output {name} not computed: needs {needed}")
+    for name, op in missing.items():
+        print_progress(f"output {name} not computed: needs {op}")
     print_progress(f"wrote {arguments.outputs}: {shapes}")
-    for each in constants:
-        print_progress(f"output {each.place} is the constant {each.value!a}")
+    for constant in constants:
+        print_progress(f"output {constant.place} is the constant {constant.value!a}")
     if written:
         print_progress(f"inputs updated by the model: {', '.join(written.values())}")
     return 0
 
 
-def read_inputs(bundle: Bundle, path: Path, given: Bindings) -> tuple[dict[str, Array], Bindings]:
+def read_inputs(
+    bundle: Bundle, path: Path, requested: Bindings
+) -> tuple[dict[str, Array], Bindings]:
     """Values by graph input, from arrays named as the graph's inputs or as the model's
     parameters, and the sizes: those that are given, else as the arrays' shapes say, else those of
     the example. Raises ``UserError`` that lists what is missing, has another shape, or a size that
@@ -123,9 +125,9 @@ def read_inputs(bundle: Bundle, path: Path, given: Bindings) -> tuple[dict[str, 
     inferred = {
         source.size: source.value(values[source.input].shape[source.axis], manifest.symbols)
         for source in size_sources(shapes, manifest.symbols)
-        if source.size not in given
+        if source.size not in requested
     }
-    bindings = hint_bindings(manifest.symbols, inferred | given)
+    bindings = hint_bindings(manifest.symbols, inferred | requested)
     check_bindings(bindings, manifest.symbols, manifest.guards)
     for name, value in values.items():
         buffer = bind_buffer(manifest.buffers[buffers[name]], bindings)

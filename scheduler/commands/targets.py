@@ -18,31 +18,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print targets, boards and toolchains; exit status 0."""
     compilers = options.toolchains(arguments)
-    known = [find(name) for name in names()]
+    all_targets = [find(name) for name in names()]
     if arguments.json:
         toolchains = [
-            {"name": one.name, "version": one.version, "path_digest": one.path_digest}
-            if isinstance(one, Toolchain)
-            else {"name": one.name, "version": None, "reason": one.reason}
-            for one in compilers
+            {
+                "name": compiler.name,
+                "version": compiler.version,
+                "path_digest": compiler.path_digest,
+            }
+            if isinstance(compiler, Toolchain)
+            else {"name": compiler.name, "version": None, "reason": compiler.reason}
+            for compiler in compilers
         ]
-        targets = {target.name: target.facts() for target in known}
+        targets = {target.name: target.facts() for target in all_targets}
         print_json({"targets": targets, "toolchains": toolchains})
         return 0
-    for words, figures in dict.fromkeys((one.words, one.hardware.figures) for one in known):
+    for words, figures in dict.fromkeys(
+        (target.words, target.hardware.figures) for target in all_targets
+    ):
         rows = []
-        for target in known:
+        for target in all_targets:
             if (target.words, target.hardware.figures) == (words, figures):
                 facts = target.facts()
                 matrix = facts.get("matrix") or "-"
-                described = (target.name, target.family, target.wavefront, matrix)
-                rows.append((*described, *(facts[figure.field] for figure in figures)))
+                general = (target.name, target.family, target.wavefront, matrix)
+                rows.append((*general, *(facts[figure.field] for figure in figures)))
         headings = (f"{figure.heading} {figure.unit}" for figure in figures)
         print_table(("target", "family", words.wave, "matrix", *headings), rows)
         sys.stdout.write("\n")
     rows = [
-        (one.name, one.version if isinstance(one, Toolchain) else f"not available: {one.reason}")
-        for one in compilers
+        (
+            compiler.name,
+            compiler.version
+            if isinstance(compiler, Toolchain)
+            else f"not available: {compiler.reason}",
+        )
+        for compiler in compilers
     ]
     print_table(("toolchain", "version"), rows)
     return 0

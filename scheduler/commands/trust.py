@@ -15,7 +15,7 @@ from scheduler.bundle.reader import Bundle
 from scheduler.errors import UserError
 
 # One per user, independent of ``--cache``.
-_HOME = Path.home() / ".cache" / "kiln"
+_CACHE_FOLDER = Path.home() / ".cache" / "kiln"
 _NOTE = "compiled here"
 
 
@@ -30,7 +30,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
 
 def record_builds(builds: Iterable[Build]) -> None:
     """Record that libraries were compiled here: no bundle that contains them needs ``--trust``."""
-    cache = CodeCache(_HOME)
+    cache = CodeCache(_CACHE_FOLDER)
     for build in builds:
         key = _key(library_of(build))
         if cache.note(key) is None:
@@ -43,14 +43,16 @@ def confirm_trust(bundle: Bundle, target: str, trusted: bool) -> None:
     Raises ``UserError`` if one was not compiled here and the user does not agree to run it.
     """
     libraries = [bundle.library(kernel, target) for kernel in bundle.manifest.kernels]
-    cache = CodeCache(_HOME)
-    foreign = [library for library in libraries if cache.note(_key(library)) != _NOTE]
-    if not foreign or trusted:
+    cache = CodeCache(_CACHE_FOLDER)
+    unknown_libraries = [library for library in libraries if cache.note(_key(library)) != _NOTE]
+    if not unknown_libraries or trusted:
         return
-    what = f"{bundle.folder}: {len(foreign)} of {len(libraries)} kernels for {target} are native"
-    what = f"{what} code that was not compiled here by this user"
+    problem = (
+        f"{bundle.folder}: {len(unknown_libraries)} of {len(libraries)} kernels for {target}"
+        " are native code that was not compiled here by this user"
+    )
     if not sys.stdin.isatty():
-        raise UserError(f"{what}: add --trust to run them, or compile the model yourself")
+        raise UserError(f"{problem}: add --trust to run them, or compile the model yourself")
     from scheduler.sandbox import sandbox_status  # noqa: PLC0415 -- slow, and needed only here
 
     missing = ", ".join(part.name for part in sandbox_status().missing)
@@ -59,7 +61,7 @@ def confirm_trust(bundle: Bundle, target: str, trusted: bool) -> None:
         if missing
         else "They run in a sandbox: no other files, no network, no other processes."
     )
-    sys.stderr.write(f"{what}.\n{sandbox}\nRun them? [y/N] ")
+    sys.stderr.write(f"{problem}.\n{sandbox}\nRun them? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UserError(f"{bundle.folder}: nothing was run")

@@ -205,13 +205,15 @@ def _write_results(
     target = find(device.target)
     toolchain = toolchain_for(target)
     # The compilers of candidates in other languages; without one, nothing was built.
-    callers = [caller for one in result.problems for caller in one.problem.callers]
-    others: dict[str, Compiler] = {}
+    callers = [
+        caller for problem_result in result.problems for caller in problem_result.problem.callers
+    ]
+    other_compilers: dict[str, Compiler] = {}
     for source_file in sorted({caller.kernel.source_file for caller in callers}):
         with suppress(UserError):
             other = toolchain_for(target, source_file)
             if other.name != toolchain.name:
-                others[source_file] = compiler(other)
+                other_compilers[source_file] = compiler(other)
     context = RunContext(
         origin=origin_now(arguments.commit),
         graph=graph,
@@ -221,7 +223,7 @@ def _write_results(
         strategy=arguments.strategy,
         budget=meter.budget,
         started=started,
-        other_compilers=others,
+        other_compilers=other_compilers,
     )
     results = collect_results(result, context, {node.name for node in plan.nodes})
     results_file.write(arguments.out / bundle_paths.RESULTS, results)
@@ -247,8 +249,8 @@ def _find_problems(
         raise UserError("--try-unfused: needs measured times; tune on a device")
     tuned = {name for problem in problems for name in problem.nodes}
     unfused, all_parts = unfuse_all(plan)
-    parts = {name: each for name, each in all_parts.items() if name in tuned}
-    part_nodes = {name for each in parts.values() for name in each}
+    parts = {name: names for name, names in all_parts.items() if name in tuned}
+    part_nodes = {name for names in parts.values() for name in names}
     if part_nodes:
         backend = pipeline.scheduling(unfused, (target,))
         problems += find_problems(unfused, backend, target, bindings, part_nodes)
@@ -267,7 +269,7 @@ def _write_bundle(
 ) -> dict[str, Rejected]:
     """Write the bundle with the selected kernels, the ledger and the log, which begins with
     ``log_head``; return the kernels that do not compile, without which there is no bundle."""
-    slower = [one.node for one in fusions if one.unfused_is_faster]
+    slower = [fusion.node for fusion in fusions if fusion.unfused_is_faster]
     plan = split_nodes(plan, slower) if slower else plan
     target, hints = find(chosen_by.target), chosen_by.bindings
     backend = pipeline.scheduling(plan, (target,))
@@ -283,7 +285,7 @@ def _write_bundle(
 
         return choose
 
-    smaller = [(one.symbol, one.at_most, chooser(one.bindings)) for one in buckets]
+    smaller = [(bucket.symbol, bucket.at_most, chooser(bucket.bindings)) for bucket in buckets]
     generated = pipeline.generate(plan, (target,), chooser(hints), smaller, chosen_by)
     built = pipeline.build_kernels(
         generated.kernels,
@@ -293,18 +295,22 @@ def _write_bundle(
         flags=parse_flags(arguments.flags),
         workers=arguments.jobs,
     )
-    failed = {kernel: one for (kernel, _), one in built.items() if isinstance(one, Rejected)}
+    failed = {
+        kernel: rejected
+        for (kernel, _), rejected in built.items()
+        if isinstance(rejected, Rejected)
+    }
     if failed:
         arguments.out.mkdir(parents=True, exist_ok=True)
     else:
-        builds = {key: one for key, one in built.items() if isinstance(one, Build)}
+        builds = {key: build for key, build in built.items() if isinstance(build, Build)}
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
         record_builds(builds.values())
     write_jsonl(
         arguments.out / bundle_paths.LEDGER,
         facts | tune_report.run_facts(result),
         result.entries,
-        [one.to_json() for one in fusions],
+        [fusion.to_json() for fusion in fusions],
     )
     log = "\n".join(problem.autotune_text() for problem in result.problems)
     (arguments.out / bundle_paths.LOG).write_text(log_head + log)

@@ -58,34 +58,42 @@ def print_report(
     if arguments.json:
         facts = run_facts(result) | {"total_seconds": round(meter.seconds, 3)}
         header = {"bundle": None if failed else str(arguments.out), "times": times, **facts}
-        problems = [_problem_json(one, is_modelled=is_modelled) for one in result.problems]
+        problems = [
+            _problem_json(problem_result, is_modelled=is_modelled)
+            for problem_result in result.problems
+        ]
         print_json(header | {"problems": problems})
         return
     ms = "ms, modelled" if is_modelled else "ms"
     columns = ("node", "problem", "calls", "candidates", f"default {ms}", f"selected {ms}")
     rows = []
-    for one in result.problems:
-        chosen = one.chosen
-        states = Counter(str(entry.state) for entry in one.entries)
+    for problem_result in result.problems:
+        chosen = problem_result.chosen
+        states = Counter(str(entry.state) for entry in problem_result.entries)
         rows.append(
             (
-                *(one.problem.node.name, one.problem.title, len(one.problem.nodes), _text(states)),
-                *(_time_text(entry, is_modelled) for entry in (one.entries[0], chosen)),
+                *(
+                    problem_result.problem.node.name,
+                    problem_result.problem.title,
+                    len(problem_result.problem.nodes),
+                    _text(states),
+                ),
+                *(_time_text(entry, is_modelled) for entry in (problem_result.entries[0], chosen)),
                 "default" if chosen is None else _text(chosen.config),
                 "tied" if chosen is not None and chosen.tied else "",
             )
         )
     print_table((*columns, "configuration", ""), rows)
-    for one in result.problems:
-        if is_modelled and (reason := _decision_text(one)):
-            print_progress(f"{one.problem.node.name}: {reason}")
-        backends = best_of_backends(one.entries)
+    for problem_result in result.problems:
+        if is_modelled and (reason := _decision_text(problem_result)):
+            print_progress(f"{problem_result.problem.node.name}: {reason}")
+        backends = best_of_backends(problem_result.entries)
         if len(backends) > 1:
-            print_progress(f"{one.problem.node.name}: {', '.join(map(str, backends))}")
-    known = f" ({result.from_cache} from earlier runs)" if result.from_cache else ""
+            print_progress(f"{problem_result.problem.node.name}: {', '.join(map(str, backends))}")
+    cache_note = f" ({result.from_cache} from earlier runs)" if result.from_cache else ""
     print_progress(
-        f"{result.measurements} {times}{known}, {result.compiles} compiled in {meter.seconds:.1f} s"
-        + (f"; {result.ended}" if result.ended else "")
+        f"{result.measurements} {times}{cache_note}, {result.compiles} compiled in"
+        f" {meter.seconds:.1f} s" + (f"; {result.ended}" if result.ended else "")
     )
 
 

@@ -68,7 +68,7 @@ def search(
     settings = SearchOptions(
         strategy=arguments.strategy,
         seed=arguments.seed,
-        known=[one for path in arguments.known for one in read_prior_results(path)],
+        known=[prior for path in arguments.known for prior in read_prior_results(path)],
         start=start,
     )
     tools, lock = None, None

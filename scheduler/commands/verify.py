@@ -118,10 +118,17 @@ def _print_report(findings: list[Finding]) -> None:
         ("check", "sizes", "output", "max error", "bound", "error/bound", "result"),
         [
             (
-                *(f.name, _sizes_text(f.bindings), f.output, f.max_error, f.bound, f.ratio),
-                "ok" if f.passed else f"{results[f.passed]}{f.detail}",
+                *(
+                    finding.name,
+                    _sizes_text(finding.bindings),
+                    finding.output,
+                    finding.max_error,
+                    finding.bound,
+                    finding.ratio,
+                ),
+                "ok" if finding.passed else f"{results[finding.passed]}{finding.detail}",
             )
-            for f in findings
+            for finding in findings
         ],
     )
     checked = [finding.passed for finding in findings if finding.passed is not None]

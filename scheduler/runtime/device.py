@@ -65,9 +65,9 @@ class DeviceInfo:
 def notes_of(target: str, attributes: Mapping[str, str]) -> tuple[str, ...]:
     """Return ``DeviceInfo.notes`` from a device's recorded attributes."""
     architecture, readings = attributes.get("architecture", ""), attributes.get("readings", "")
-    stands_in = "target" in attributes and architecture != target
+    runs_substitute = "target" in attributes and architecture != target
     return (
-        *([f"{architecture}, which runs code for {target}"] if stands_in else ()),
+        *([f"{architecture}, which runs code for {target}"] if runs_substitute else ()),
         *([f"readings: {readings}"] if readings.startswith("none") else ()),
         *(["cannot run kernels"] if "modelled" in attributes else ()),
     )

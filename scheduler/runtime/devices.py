@@ -11,9 +11,9 @@ from scheduler.targets.modelled import board_of_device, device_id, is_modelled, 
 from scheduler.targets.registry import Backend, backend_of, backends, load_part
 
 
-def probe() -> tuple[DeviceInfo | AbsentDevice, ...]:
+def probe_devices() -> tuple[DeviceInfo | AbsentDevice, ...]:
     """Return every device that can be opened here, and each absent kind with the reason."""
-    return tuple(found for backend in backends() for found in _provider(backend).probe())
+    return tuple(device for backend in backends() for device in _provider(backend).probe())
 
 
 def open_device(device_id: str, threads: int | None = None) -> Device:
@@ -26,15 +26,19 @@ def open_device(device_id: str, threads: int | None = None) -> Device:
     if is_modelled(device_id):
         board = board_of_device(device_id)
         emulation = emulation_of(find(board.target))
-        instead = f": use {emulation.name}, which emulates {board.target}" if emulation else ""
-        raise UserError(f"{device_id} is modelled (`tune` only) and cannot run kernels{instead}")
+        alternative = f": use {emulation.name}, which emulates {board.target}" if emulation else ""
+        raise UserError(
+            f"{device_id} is modelled (`tune` only) and cannot run kernels{alternative}"
+        )
     for backend in backends():
         if re.fullmatch(backend.device_ids, device_id):
             device = _provider(backend).open(device_id, threads)
             if device is not None:
                 return device
-    known = ", ".join(one.id for one in probe() if isinstance(one, DeviceInfo))
-    raise UserError(f"unknown device {device_id!r}; available: {known}")
+    available = ", ".join(
+        device_info.id for device_info in probe_devices() if isinstance(device_info, DeviceInfo)
+    )
+    raise UserError(f"unknown device {device_id!r}; available: {available}")
 
 
 def default_device(target: Target) -> str:

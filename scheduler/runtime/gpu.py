@@ -106,13 +106,13 @@ class GpuDevice(ABC):
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
         """Open a library that was built for this device's target, and find its function."""
         self.make_current()
-        opened = self.open_library(library)
+        opened_library = self.open_library(library)
         try:
-            function = opened.function(symbol, self.no_symbol)
+            function = opened_library.function(symbol, self.no_symbol)
         except DeviceError:
-            opened.close()
+            opened_library.close()
             raise
-        self._libraries.append(opened)
+        self._libraries.append(opened_library)
         return ExportedKernel(function, arg_types, int(self._stream), self._raise_for)
 
     def synchronize(self) -> None:
@@ -123,12 +123,12 @@ class GpuDevice(ABC):
     def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
         """Return the time between two stream events around the launches, and the readings right
         after them."""
-        ready = [bind_launch(*launch) for launch in launches]
+        bound_launches = [bind_launch(*launch) for launch in launches]
         self.make_current()
         start, stop = (self.call("EventCreate", *self.event_flags) for _ in range(2))
         try:
             self.call("EventRecord", start, self._stream)
-            for launch in ready:
+            for launch in bound_launches:
                 launch()
             self.call("EventRecord", stop, self._stream)
             self.call("EventSynchronize", stop)

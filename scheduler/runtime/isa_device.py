@@ -42,8 +42,8 @@ WORKSPACE = "workspace"
 _ALIGNMENT = 4096
 _FIRST_ADDRESS = 1 << 32
 # Limits of one launch, which stop a kernel that does not terminate.
-_LIMITS = Limits(steps=1 << 40, calls=1 << 26)
-_WAVES = 256  # maximum waves run at a time
+_LAUNCH_LIMITS = Limits(steps=1 << 40, calls=1 << 26)
+_MAX_WAVES = 256  # maximum waves run at a time
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -149,8 +149,10 @@ class IsaDevice:
             }
         except (OSError, UnicodeDecodeError, UserError) as error:
             raise DeviceError("hipErrorInvalidKernelFile", str(error)) from None
-        wrong = [each for each in programs.values() if each.processor != self._info.target]
-        if wrong or kernel.symbol != symbol:
+        other_processors = [
+            program for program in programs.values() if program.processor != self._info.target
+        ]
+        if other_processors or kernel.symbol != symbol:
             message = f"{library.name} contains {kernel.symbol} for {kernel.processor}"
             raise DeviceError("hipErrorInvalidKernelFile", message)
         if [arg.type for arg in kernel.args] != list(arg_types):
@@ -176,13 +178,15 @@ class IsaDevice:
         regions = []
         for start in starts:
             data = self._blocks[start].data
-            regions.append(memory.map(hex(start), start, data.size, fill=partial(_read, data)))
+            regions.append(
+                memory.map(hex(start), start, data.size, fill=partial(_read_bytes, data))
+            )
         waves_per_block = -(-launch.threads // program.lanes)
-        count = max(1, _WAVES // waves_per_block)
-        limits = replace(_LIMITS, waves=max(_LIMITS.waves, waves_per_block))
-        for first in range(0, launch.blocks, count):
-            blocks = range(first, min(first + count, launch.blocks))
-            _check(program, run(program, launch, memory, blocks, limits, traced=False))
+        blocks_per_run = max(1, _MAX_WAVES // waves_per_block)
+        limits = replace(_LAUNCH_LIMITS, waves=max(_LAUNCH_LIMITS.waves, waves_per_block))
+        for first in range(0, launch.blocks, blocks_per_run):
+            blocks = range(first, min(first + blocks_per_run, launch.blocks))
+            _raise_for_result(program, run(program, launch, memory, blocks, limits, traced=False))
         for region in regions:
             memory.copy_out(region, self._blocks[region.address].data)
 
@@ -220,9 +224,11 @@ class _EmulatedFunction:
             x, y, z = (evaluate(size, sizes) for size in launch.grid)
             if x * y * z == 0:
                 continue  # the exported function skips it too
-            dynamic = launch.lds_bytes if launch.dynamic_lds else 0
+            dynamic_lds_bytes = launch.lds_bytes if launch.dynamic_lds else 0
             arguments = tuple(values[name] for name in launch.args)
-            emulated = Emulated(launch.function, (x, y, z), launch.block, dynamic, arguments)
+            emulated = Emulated(
+                launch.function, (x, y, z), launch.block, dynamic_lds_bytes, arguments
+            )
             self._device.launch(self._programs[launch.function], emulated)
 
     def _sizes(self, args: Sequence[int | float]) -> dict[str, int]:
@@ -233,24 +239,24 @@ class _EmulatedFunction:
         }
 
 
-def _read(data: Bytes, offset: int, size: int) -> bytes:
+def _read_bytes(data: Bytes, offset: int, size: int) -> bytes:
     return data[offset : offset + size].tobytes()
 
 
-def _check(program: Program, result: EmulationResult) -> None:
+def _raise_for_result(program: Program, result: EmulationResult) -> None:
     """Raise ``DeviceError`` if a launch could not be emulated to its end."""
     name = program.function.name
     if result.unknown:
-        listed = ", ".join(sorted(result.unknown))
+        mnemonics = ", ".join(sorted(result.unknown))
         raise DeviceError(
-            "hipErrorInvalidKernelFile", f"{name}: the emulator does not know {listed}"
+            "hipErrorInvalidKernelFile", f"{name}: the emulator does not know {mnemonics}"
         )
     if result.findings:
-        first = result.findings[0]
-        line = program.function.instructions[first.instruction].line
-        at = "" if first.address is None else f" at {first.address:#x}"
-        message = f"{name}: {first.what}{at}, line {line} of the listing"
-        code = "hipErrorLaunchFailure" if first.address is None else "hipErrorIllegalAddress"
+        finding = result.findings[0]
+        line = program.function.instructions[finding.instruction].line
+        address_note = "" if finding.address is None else f" at {finding.address:#x}"
+        message = f"{name}: {finding.what}{address_note}, line {line} of the listing"
+        code = "hipErrorLaunchFailure" if finding.address is None else "hipErrorIllegalAddress"
         raise DeviceError(code, message)
     if result.cut:
         raise DeviceError("hipErrorLaunchTimeOut", f"{name}: {result.cut}")

@@ -11,14 +11,18 @@ from typing import Any
 
 from scheduler.runtime.device import DeviceError, LoadedKernel
 
-_TYPES: dict[str, Any] = {
+_CTYPES: dict[str, Any] = {
     "ptr": ctypes.c_void_p,
     "i32": ctypes.c_int32,
     "i64": ctypes.c_int64,
     "f32": ctypes.c_float,
     "f64": ctypes.c_double,
 }
-_RANGES = {"ptr": (0, 2**64 - 1), "i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
+_INTEGER_RANGES = {
+    "ptr": (0, 2**64 - 1),
+    "i32": (-(2**31), 2**31 - 1),
+    "i64": (-(2**63), 2**63 - 1),
+}
 
 
 class Library:
@@ -65,9 +69,9 @@ class ExportedKernel:
         stream: int,
         raise_for: Callable[[int], None],
     ) -> None:
-        unknown = [kind for kind in arg_types if kind not in _TYPES]
+        unknown = [kind for kind in arg_types if kind not in _CTYPES]
         if unknown:
-            raise ValueError(f"argument types {unknown} are not known; known are {[*_TYPES]}")
+            raise ValueError(f"argument types {unknown} are not known; known are {[*_CTYPES]}")
         self._function = function
         self._function.restype = ctypes.c_int
         self._types = tuple(arg_types)
@@ -113,18 +117,18 @@ def bind_launch(
 
 def elapsed_ns(launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
     """Return the wall time, in nanoseconds, of launches that are complete on return."""
-    ready = [bind_launch(*launch) for launch in launches]
-    start = time.perf_counter_ns()
-    for launch in ready:
+    bound_launches = [bind_launch(*launch) for launch in launches]
+    start_ns = time.perf_counter_ns()
+    for launch in bound_launches:
         launch()
-    return time.perf_counter_ns() - start
+    return time.perf_counter_ns() - start_ns
 
 
 def _to_ctypes(kind: str, value: int | float) -> Any:
     """Convert an argument; ctypes silently truncates integers, here that is an error."""
-    if kind in _RANGES:
-        low, high = _RANGES[kind]
+    if kind in _INTEGER_RANGES:
+        low, high = _INTEGER_RANGES[kind]
         if int(value) != value or not low <= value <= high:
             raise ValueError(f"{value} does not fit into an argument of type {kind}")
-        return _TYPES[kind](int(value))
-    return _TYPES[kind](value)
+        return _CTYPES[kind](int(value))
+    return _CTYPES[kind](value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 # NVML's bits of the reasons that reduce clocks (nvml.h, nvmlClocksEventReasons).
-_REASONS = {
+_REASON_BITS = {
     "throttled_power": 0x4 | 0x80,  # the board's power limit; a power brake
     "throttled_thermal": 0x20 | 0x40,  # by software or hardware, for its temperature
     "throttled_hardware": 0x8,
@@ -46,7 +46,7 @@ class Monitor:
             return {}
         nvml = self._nvml
         try:
-            found = {
+            clocks = {
                 "sm_clock_mhz": float(
                     nvml.device_get_clock_info(self._handle, nvml.ClockType.CLOCK_SM)
                 ),
@@ -54,11 +54,13 @@ class Monitor:
                     nvml.device_get_clock_info(self._handle, nvml.ClockType.CLOCK_MEM)
                 ),
             }
-            now = int(nvml.device_get_current_clocks_event_reasons(self._handle))
+            active_bits = int(nvml.device_get_current_clocks_event_reasons(self._handle))
         except self._errors() as error:
             self.absence = f"NVML does not read this GPU: {error}"
             return {}
-        return found | {name: float(bool(now & bits)) for name, bits in _REASONS.items()}
+        return clocks | {
+            name: float(bool(active_bits & bits)) for name, bits in _REASON_BITS.items()
+        }
 
     def driver(self) -> str:
         """Return the driver's version (580.159.04), or "" if NVML does not report it."""

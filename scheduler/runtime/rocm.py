@@ -137,8 +137,8 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
     except RuntimeError as error:
         # Raised by hip-python: the library, or a function in it, is missing. It embeds the loader's
         # message in its own as the repr of bytes.
-        found = re.search(r"failed to dlopen .*?: b?'(.*)'$", str(error))
-        cause = found[1] if found else str(error)
+        loader_error = re.search(r"failed to dlopen .*?: b?'(.*)'$", str(error))
+        cause = loader_error[1] if loader_error else str(error)
         message = f"ROCm's runtime is not installed, or not usable: {cause}"
         raise DeviceError("hipErrorSharedObjectInitFailed", message) from None
     except ValueError as error:

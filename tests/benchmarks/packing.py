@@ -45,7 +45,7 @@ def test_packing(name: str, length: int, tmp_path: Path, monkeypatch: pytest.Mon
     file = tmp_path / "model.pt2"
     file.write_bytes(f"{name} {length}".encode())
     patched: dict[str, Any] = {"read_graph": lambda *_: graph_to_json(model)}
-    patched["try_out"] = lambda *_: None
+    patched["dry_run"] = lambda *_: None
     for function, replacement in patched.items():
         monkeypatch.setattr(untrusted, function, replacement)
     monkeypatch.setattr(pipeline, "load", lambda *_: model)

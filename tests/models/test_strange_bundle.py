@@ -65,7 +65,7 @@ def test_what_nobody_vouches_for_is_not_run(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(trust, "_HOME", tmp_path / "another user's")
+    monkeypatch.setattr(trust, "_CACHE_FOLDER", tmp_path / "another user's")
     monkeypatch.setattr("sys.stdin", StringIO("y\n"))
     more = inputs(bundle, tmp_path) if command == "run" else []
     assert main([command, str(bundle), *more]) == 2
@@ -79,7 +79,7 @@ def test_what_nobody_vouches_for_is_not_run(
 def test_at_a_terminal_one_is_asked(
     answer: str, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "_HOME", tmp_path / "another user's")
+    monkeypatch.setattr(trust, "_CACHE_FOLDER", tmp_path / "another user's")
     ours, theirs = pty.openpty()
     os.write(ours, answer.encode())
     with os.fdopen(theirs) as terminal:

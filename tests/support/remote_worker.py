@@ -9,7 +9,7 @@ from django.test import Client
 
 from codegen_app.tuning.models import TuningTask
 from scheduler.agent.protocol import SESSION_HEADER
-from scheduler.agent.version import PROTOCOL, generator
+from scheduler.agent.version import PROTOCOL, generator_digest
 
 DEVICE = {
     "id": "cpu",
@@ -46,7 +46,7 @@ class Remote:
         return self.client.get(f"/api/v1/worker/{path}", headers=headers)
 
     def hello(self, **changed: Any) -> Any:
-        facts = {"protocol": PROTOCOL, "generator": generator(), "host": "h", "pid": 7}
+        facts = {"protocol": PROTOCOL, "generator": generator_digest(), "host": "h", "pid": 7}
         answer = self.post("hello", facts | {"devices": [DEVICE]} | changed)
         if answer.status_code == 200:
             self.session = answer.json()["session"]

@@ -29,7 +29,7 @@ from scheduler.ir.index.functions import symbol
 from scheduler.isa.occupancy import rules_of
 from scheduler.isa.reader import reader_of
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import default_device, open_device, probe
+from scheduler.runtime.devices import default_device, open_device, probe_devices
 from scheduler.targets import Target, find, names
 from scheduler.targets.registry import (
     BUILT_IN,
@@ -170,7 +170,7 @@ def test_targets_that_share_no_sources_are_compiled_one_by_one(plan: Schedule) -
 def test_it_is_listed_with_those_that_are_built_in() -> None:
     assert names()[-1] == "tiny"
     assert default_device(find("tiny")) == "tiny:0"
-    assert "tiny:0" in [one.id for one in probe() if isinstance(one, DeviceInfo)]
+    assert "tiny:0" in [one.id for one in probe_devices() if isinstance(one, DeviceInfo)]
     with pytest.raises(UserError, match=r"unknown device 'tiny:7'; available: .*tiny:0"):
         open_device("tiny:7")
     text = subprocess.run(

@@ -11,7 +11,7 @@ from codegen_app.graphs.models import Graph, Problem, TemplateNode
 from codegen_app.kernels.models import GeneratedKernel, KernelUse
 from codegen_app.kernels.services import problem_work
 from codegen_app.kernels.services.engine import Scheduled
-from scheduler.agent.version import generator
+from scheduler.agent.version import generator_digest
 from scheduler.codegen import problem
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue, KernelCall, RenderedKernel
@@ -250,7 +250,7 @@ def _kernel_use(rendered: RenderedKernel, call: KernelCall, **fields: Any) -> Ke
             for name, value in call.args.items()
         },
         line_origins=[asdict(origin) for origin in rendered.line_origins],
-        generator=generator(),
+        generator=generator_digest(),
         **fields,
     )
 

@@ -28,7 +28,7 @@ from codegen_app.tuning.services.choices import Choices
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 from scheduler import pipeline, targets
-from scheduler.agent.version import generator
+from scheduler.agent.version import generator_digest
 from scheduler.build.flags import DEFAULT_FLAGS
 from scheduler.build.model import Build as Built
 from scheduler.build.model import Toolchain
@@ -144,7 +144,7 @@ def _bundle_request(
     included = {key: build for key, build in sorted(known.items()) if key[1] in complete}
     node = use.template_node.name if use else ""
     contents = (
-        *(graph.name, graph.digest, graph.file.digest, generator(), names, node),
+        *(graph.name, graph.digest, graph.file.digest, generator_digest(), names, node),
         asdict(chosen) if chosen else None,
         [(*key, build.pk, build.code_digest) for key, build in included.items()],
     )

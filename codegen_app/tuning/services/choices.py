@@ -13,7 +13,7 @@ from codegen_app.kernels.services import engine
 from codegen_app.tuning.queries import serving
 from codegen_app.tuning.queries.serving import Bucket, NodeBuckets
 from scheduler import pipeline
-from scheduler.agent.version import generator
+from scheduler.agent.version import generator_digest
 from scheduler.bundle.manifest import ChosenBy
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.errors import UserError
@@ -124,7 +124,7 @@ def _generated_pairs(file_digest: str, selected: Mapping[str, str]) -> set[tuple
     """
     uses = KernelUse.objects.filter(
         Q(is_default=True) | Q(kernel__name__in=set(selected.values())),
-        generator=generator(),
+        generator=generator_digest(),
         template_node__graph__file__digest=file_digest,
     ).values_list("template_node__problem", "template_node__name", "kernel__name", "is_default")
     default = {node: (problem, kernel) for problem, node, kernel, is_default in uses if is_default}

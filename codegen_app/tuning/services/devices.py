@@ -11,7 +11,7 @@ from django.conf import settings
 from codegen_app.tuning.models import TuningRun
 from scheduler.errors import Rejected, Stage
 from scheduler.runtime.device import AbsentDevice, DeviceInfo
-from scheduler.runtime.devices import modelled_device, probe
+from scheduler.runtime.devices import modelled_device, probe_devices
 from scheduler.runtime.lock import DeviceBusy, lock_device
 
 _POLL_S = 0.2
@@ -27,7 +27,7 @@ def hold_device(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | 
     if run.is_modelled:  # nothing runs on it: other uses do not disturb it
         yield modelled_device(run.device)
         return
-    probed = probe()
+    probed = probe_devices()
     devices = [device for device in probed if isinstance(device, DeviceInfo)]
     requested = next((device for device in devices if device.id == run.device), None)
     if requested is None:
@@ -45,7 +45,7 @@ def hold_device(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | 
 
 def local_models() -> set[tuple[str, str]]:
     """Return the target and the model of each device of this host."""
-    return {_kind(device) for device in probe() if isinstance(device, DeviceInfo)}
+    return {_kind(device) for device in probe_devices() if isinstance(device, DeviceInfo)}
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def hold_device_of_model(
 ) -> Iterator[DeviceInfo | None]:
     """Lock a device of that model for this process; waits as ``hold_device`` does. Yields None if
     this host has none any more, or once ``over`` is set."""
-    devices = [device for device in probe() if isinstance(device, DeviceInfo)]
+    devices = [device for device in probe_devices() if isinstance(device, DeviceInfo)]
     alike = [device for device in devices if _kind(device) == (target, name)]
     with ExitStack() as stack:
         yield _first_free(alike, stack, over) if alike else None

@@ -36,7 +36,7 @@ def test_a_preparation_that_computes_for_ever_ends(
         while True:
             sum(range(1000))
 
-    monkeypatch.setattr(preparation.untrusted, "try_out", lambda *_: None)
+    monkeypatch.setattr(preparation.untrusted, "dry_run", lambda *_: None)
     monkeypatch.setattr(engine, "scheduled", never_ends)
 
     def delete() -> None:

@@ -250,7 +250,7 @@ def test_a_worker_says_that_it_has_torch(
     compared: Callable[[Compare], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared(never)
-    monkeypatch.setattr(workers, "probe", lambda: ())
+    monkeypatch.setattr(workers, "probe_devices", lambda: ())
     heart = workers.WorkerHeartbeat(
         "w@h", ["prepare"], lambda: liveness.Progress(0, busy=True), queued_work.has_work
     )

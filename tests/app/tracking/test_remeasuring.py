@@ -37,7 +37,7 @@ from scheduler.clients import kiln_client
 from scheduler.codegen.recorded_call import RecordedCall
 from scheduler.errors import UserError
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import probe
+from scheduler.runtime.devices import probe_devices
 from tests.app import factories, track_factories
 from tests.support.own_alert import own_alert
 from tests.support.queries import assert_steady, queries_of
@@ -52,7 +52,7 @@ def person() -> User:
 
 def worker() -> None:
     """A living one with this host's devices."""
-    cpu = next(one for one in probe() if isinstance(one, DeviceInfo) and one.id == "cpu")
+    cpu = next(one for one in probe_devices() if isinstance(one, DeviceInfo) and one.id == "cpu")
     now = timezone.now()
     device = {"id": cpu.id, "target": cpu.target, "name": cpu.name}
     Worker.objects.create(

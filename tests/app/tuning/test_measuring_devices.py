@@ -32,7 +32,7 @@ def test_a_run_takes_a_free_gpu_of_the_same_model_and_waits_for_no_other(
         gpu(f"{kind}:1", target, "small"),
         gpu(f"{kind}:2", target, "large"),
     )
-    monkeypatch.setattr(devices, "probe", lambda: found)
+    monkeypatch.setattr(devices, "probe_devices", lambda: found)
     run = TuningRun(device=f"{kind}:0")
     with devices.hold_device(run, OVER) as first, devices.hold_device(run, OVER) as second:
         assert (first, second) == (found[0], found[2])
@@ -50,7 +50,7 @@ def test_a_run_for_a_gpu_that_is_not_here_says_why(monkeypatch: pytest.MonkeyPat
         AbsentDevice("rocm", "no AMD GPU"),
         AbsentDevice("cuda", "no CUDA-capable device is detected"),
     )
-    monkeypatch.setattr(devices, "probe", lambda: absent)
+    monkeypatch.setattr(devices, "probe_devices", lambda: absent)
     with devices.hold_device(TuningRun(device="cuda:0"), OVER) as found:
         reason = "device cuda:0: no CUDA-capable device is detected"
         assert found == Rejected(Stage.LOAD, reason)

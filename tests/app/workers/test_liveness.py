@@ -24,7 +24,7 @@ from codegen_app.workers import heartbeat as workers
 from codegen_app.workers.liveness import STUCK_AFTER, Progress, StallDetector
 from codegen_app.workers.models import State, Worker
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import probe
+from scheduler.runtime.devices import probe_devices
 from tests.app import factories, track_factories
 from tests.support import foreign_kernels
 
@@ -111,7 +111,7 @@ def foreign_kernel() -> None:
 
 def remeasurement() -> None:
     series = track_factories.series()
-    here = next(one for one in probe() if isinstance(one, DeviceInfo))
+    here = next(one for one in probe_devices() if isinstance(one, DeviceInfo))
     type(series).objects.update(target=here.target, device_name=here.name)
     alert = track_factories.regression()
     Remeasurement.objects.create(alert=alert, series=series, boundary=timezone.now())

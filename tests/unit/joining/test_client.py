@@ -263,7 +263,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     given = [str(tmp_path / one) if one == "token" else one for one in arguments]
     status, said = run("worker", "join", *given, "--folder", str(tmp_path / "f"))
-    assert status == kiln.MISTAKE
+    assert status == kiln.USER_ERROR
     assert words in said and said.startswith("kiln: ") and said.count("\n") == 1
 
 

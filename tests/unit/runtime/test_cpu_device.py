@@ -16,7 +16,7 @@ from scheduler import targets
 from scheduler.errors import UserError
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.runtime.device import AbsentDevice, Device, DeviceError, DeviceInfo
-from scheduler.runtime.devices import open_device, probe
+from scheduler.runtime.devices import open_device, probe_devices
 
 SOURCE = """
 __global__ void add(const float* x, double* y, int64_t wide, int narrow, float f, double d) {
@@ -183,7 +183,7 @@ def test_a_device_opens_again_after_it_was_closed(library: Path) -> None:
 
 
 def test_every_emulated_target_is_listed_and_opens() -> None:
-    found = [one for one in probe() if isinstance(one, DeviceInfo) and one.emulated]
+    found = [one for one in probe_devices() if isinstance(one, DeviceInfo) and one.emulated]
     expected = [name for name in targets.names() if targets.find(name).emulates]
     assert [one.id for one in found] == expected
     for one in found:
@@ -192,7 +192,7 @@ def test_every_emulated_target_is_listed_and_opens() -> None:
         assert one.compute_units >= 1
         assert one.memory_bytes > 2**20
         device.close()
-    for one in probe():
+    for one in probe_devices():
         assert not isinstance(one, AbsentDevice) or "\n" not in one.reason
 
 

@@ -166,8 +166,8 @@ def test_each_gpu_is_listed_with_its_architecture(fake: Fake) -> None:
     said = fake.run("""
         import json
         from dataclasses import asdict
-        from scheduler.runtime.devices import probe, open_device
-        found = [asdict(one) for one in probe() if not getattr(one, "emulated", True)]
+        from scheduler.runtime.devices import open_device, probe_devices
+        found = [asdict(one) for one in probe_devices() if not getattr(one, "emulated", True)]
         found.append(asdict(open_device("rocm:1").info))
         print(json.dumps(found))
     """)
@@ -248,8 +248,8 @@ PROBE = """
     import json
     from dataclasses import asdict
     from scheduler.runtime.device import AbsentDevice, DeviceError
-    from scheduler.runtime.devices import probe, open_device
-    absent = [asdict(one) for one in probe() if isinstance(one, AbsentDevice)]
+    from scheduler.runtime.devices import open_device, probe_devices
+    absent = [asdict(one) for one in probe_devices() if isinstance(one, AbsentDevice)]
     absent = [one for one in absent if one["kind"] == "rocm"]
     try:
         open_device("rocm:0")

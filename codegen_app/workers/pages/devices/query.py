@@ -18,7 +18,7 @@ from codegen_app.web.row import build_row
 from codegen_app.web.tables import Column, Kind
 from codegen_app.workers.rows import WorkerRow, worker_rows
 from scheduler import targets
-from scheduler.agent.version import generator
+from scheduler.agent.version import generator_digest
 from scheduler.runtime.device import notes_of
 from scheduler.sandbox import sandbox_status
 from scheduler.targets.model import HardwareFigure
@@ -166,7 +166,7 @@ def devices() -> Devices:
         ),
         targets=tuple(target_rows),
         kiln=kiln_version(),
-        generator=generator(),
+        generator=generator_digest(),
     )
 
 
