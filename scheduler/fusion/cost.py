@@ -39,8 +39,9 @@ _MAX_ELEMENTS_OF_FEW_ROWS = 1 << 16
 
 def tree_extent(value: Value) -> tuple[int, int]:
     """Return the number of parts of a tree, shared parts counted at each use, and of levels."""
-    below = [tree_extent(child) for child in children(value)]
-    return 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
+    child_extents = [tree_extent(child) for child in children(value)]
+    size = 1 + sum(child_size for child_size, _ in child_extents)
+    return size, 1 + max((child_depth for _, child_depth in child_extents), default=0)
 
 
 def arithmetic_cost(value: Value) -> int:
@@ -181,12 +182,12 @@ def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
     for member in group.members:
         for tree in member.trees:
             for load in dict.fromkeys(loads(tree)):
-                if load.buffer not in written and _varies(load, group.outer):
+                if load.buffer not in written and _varies_at_each_point(load, group.outer):
                     total += buffers[load.buffer].dtype.itemsize
     return total
 
 
-def _varies(load: Load, axes: tuple[Axis, ...]) -> bool:
+def _varies_at_each_point(load: Load, axes: tuple[Axis, ...]) -> bool:
     """Whether a read accesses a different element at (nearly) every point. A variable that only
     counts blocks changes the index too rarely."""
     symbols: set[sympy.Basic] = set()

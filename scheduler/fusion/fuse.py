@@ -89,14 +89,14 @@ class Fusion:
 
     def _place_operation(self, op: Operation, index: int) -> None:
         for group in self._candidates(op):
-            answer = self._try(op, group)
-            if isinstance(answer, Rejection):
-                self._decide(group.name, op.name, False, answer.reason)
+            placement = self._try(op, group)
+            if isinstance(placement, Rejection):
+                self._decide(group.name, op.name, False, placement.reason)
                 continue
             self._decide(group.name, op.name, True, "same points, and all values are available")
-            self._extend(group, answer)
+            self._extend(group, placement)
             group.indices.append(index)
-            self._register(answer.op, group)
+            self._register(placement.op, group)
             return
         group = new_group(index, op, index, self.sizes)
         if op.group_kind is GroupKind.REDUCTION:
@@ -133,9 +133,9 @@ class Fusion:
             return Rejection("it is inlined into its reader instead")
         if is_pointwise and (rejection := transpose_rejection(op, group, self.buffers)):
             return Rejection(rejection)
-        answer = join(op, group, self.buffers)
-        if isinstance(answer, Rejection):
-            return answer
+        placement = join(op, group, self.buffers)
+        if isinstance(placement, Rejection):
+            return placement
         if op.group_kind is GroupKind.REDUCTION and group.kind is GroupKind.POINTWISE:
             rejection = self._rows_rejection(group, [op])
             if rejection:
@@ -148,7 +148,7 @@ class Fusion:
             return Rejection(
                 "another of its inputs depends on the group: fusion would create a cycle"
             )
-        return answer
+        return placement
 
     def _rows_rejection(self, group: Group, readers: list[Operation]) -> str:
         """Return why these readers should not compute pointwise work that others need, or ""."""
@@ -186,15 +186,15 @@ class Fusion:
             invert_index(p, size, op.loops) is not None for p in read_indices
         )
 
-    def _extend(self, group: Group, joined: Placement) -> None:
-        if joined.regrouped:
-            group.members[:] = joined.regrouped
-            group.inner_members.update(member.name for member in joined.regrouped)
+    def _extend(self, group: Group, placement: Placement) -> None:
+        if placement.regrouped:
+            group.members[:] = placement.regrouped
+            group.inner_members.update(member.name for member in placement.regrouped)
             group.kind = GroupKind.REDUCTION
-        group.outer, group.inner = joined.outer, joined.inner
-        group.members.append(joined.op)
-        if joined.is_inner:
-            group.inner_members.add(joined.op.name)
+        group.outer, group.inner = placement.outer, placement.inner
+        group.members.append(placement.op)
+        if placement.is_inner:
+            group.inner_members.add(placement.op.name)
 
     def _register(self, op: Operation, group: Group) -> None:
         for name in op.reads:
@@ -208,18 +208,21 @@ class Fusion:
             self._writer[name] = group.number
             self._extents[name] = extent
 
-    def _extent(self, op: Operation, within: set[int], extents: dict[str, Extent]) -> Extent:
-        """The extent of an operation's tree with the values of the groups ``within`` inlined."""
+    def _extent(
+        self, op: Operation, member_numbers: set[int], extents: dict[str, Extent]
+    ) -> Extent:
+        """The extent of an operation's tree with values of ``member_numbers``' groups inlined."""
         if op.group_kind is not GroupKind.POINTWISE:
             return 1, 1
         (store,) = op.results
         size, depth = tree_extent(store.value)
-        inner = [
+        inlined_extents = [
             extents[load.buffer]
             for load in loads(store.value)
-            if self._writer.get(load.buffer) in within
+            if self._writer.get(load.buffer) in member_numbers
         ]
-        return size + sum(s for s, _ in inner), depth + max((d for _, d in inner), default=0)
+        size += sum(inlined_size for inlined_size, _ in inlined_extents)
+        return size, depth + max((levels for _, levels in inlined_extents), default=0)
 
     def _is_too_large(self, extent: Extent) -> bool:
         return extent[0] > MAX_TREE_PARTS or extent[1] > MAX_TREE_LEVELS
@@ -342,18 +345,18 @@ class Fusion:
             )
             placements: list[Placement] = []
             for member in reader.members:
-                answer = self._try(member, trial, {reader.number})
-                if isinstance(answer, Rejection):
+                placement = self._try(member, trial, {reader.number})
+                if isinstance(placement, Rejection):
                     break
-                self._extend(trial, answer)
-                placements.append(answer)
+                self._extend(trial, placement)
+                placements.append(placement)
             else:
                 self._decide(
                     group.name, reader.name, True, "same points, and all values are available"
                 )
-                for answer in placements:
-                    self._extend(group, answer)
-                    self._register(answer.op, group)
+                for placement in placements:
+                    self._extend(group, placement)
+                    self._register(placement.op, group)
                 self._absorb(reader, group)
                 return
 
@@ -366,10 +369,10 @@ class Fusion:
         reader = self.groups[numbers[0]]
         if reader.kind is not GroupKind.POINTWISE:
             return
-        stored = [n for n in reader.written() if self._consumed_outside(n, reader)]
-        stored += [n for n in reader.written() if n in self.outputs and n not in stored]
+        stored_names = [n for n in reader.written() if self._consumed_outside(n, reader)]
+        stored_names += [n for n in reader.written() if n in self.outputs and n not in stored_names]
         rejection = ""
-        if len(stored) != 1:
+        if len(stored_names) != 1:
             rejection = "a scan can have only one store"
         elif self._reaches(reader.depends - {scan.number}, scan):
             rejection = "another of its inputs depends on the scan: fusion would create a cycle"
@@ -377,11 +380,11 @@ class Fusion:
         for member in reader.members:
             if rejection:
                 break
-            answer = join(member, trial, self.buffers)
-            if isinstance(answer, Rejection):
-                rejection = answer.reason
+            placement = join(member, trial, self.buffers)
+            if isinstance(placement, Rejection):
+                rejection = placement.reason
             else:
-                trial.members.append(answer.op)
+                trial.members.append(placement.op)
         reason = rejection or "it stores the scan's result"
         self._decide(scan.name, reader.name, not rejection, reason)
         if not rejection:
@@ -405,10 +408,10 @@ class Fusion:
             self._readers[name] = list(dict.fromkeys([*numbers, reader.number]))
         for name in group.written():
             for number in self._readers[name]:
-                other = self.groups[number]
-                if group.number in other.depends:
-                    other.depends.discard(group.number)
-                    other.depends.add(reader.number)
+                consumer = self.groups[number]
+                if group.number in consumer.depends:
+                    consumer.depends.discard(group.number)
+                    consumer.depends.add(reader.number)
         reader.depends.discard(reader.number)
 
     def _decide(self, producer: str, consumer: str, fused: bool, reason: str) -> None:

@@ -37,10 +37,10 @@ def _dims(tensor: Tensor, dim: Any) -> tuple[int, ...]:
 def frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
     """0, 1, …, then the negative frequencies, divided by ``n * d``."""
     points = as_expr(n)
-    half = FloorDiv(points + 1, _TWO)
+    nonnegative_count = FloorDiv(points + 1, _TWO)
 
     def number(i: Expr) -> Value:
-        is_nonnegative = index_value(i) < index_value(half)
+        is_nonnegative = index_value(i) < index_value(nonnegative_count)
         return call("where", is_nonnegative, index_value(i), index_value(i - points))
 
     return _scaled_frequencies(b, points, d, number)
