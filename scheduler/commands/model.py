@@ -126,10 +126,10 @@ def _format_launch(launch: LaunchReport, instructions: Sequence[Instruction]) ->
     for loop in launch.loops:
         body = instructions[loop.first : loop.last + 1]
         lines = [entry.source_line for entry in body if entry.source_line]
-        where = f" in lines {min(lines)} to {max(lines)}" if lines else ""
+        line_range = f" in lines {min(lines)} to {max(lines)}" if lines else ""
         yield (
-            f"  loop{where}: {loop.iterations:.3g} iterations of {loop.cycles:.0f} cycles, matrix"
-            f" pipes {loop.matrix_busy:.0%} busy"
+            f"  loop{line_range}: {loop.iterations:.3g} iterations of {loop.cycles:.0f} cycles,"
+            f" matrix pipes {loop.matrix_busy:.0%} busy"
         )
     total = sum(figures.stall for figures in launch.instructions) or 1.0
     for figures in sorted(launch.instructions, key=lambda figures: -figures.stall)[:_MAX_STALLS]:

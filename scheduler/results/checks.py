@@ -78,7 +78,7 @@ def _check_kernel(path: str, name: str, kernel: KernelText) -> None:
 
 
 def _check_run(path: str, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:
-    for name, text, most in (
+    for name, text, max_chars in (
         ("origin.version", run.origin.version, 40),
         ("origin.commit", run.origin.commit, 64),
         ("origin.host", run.origin.host, 200),
@@ -89,7 +89,7 @@ def _check_run(path: str, run: RunRecord, kernels: Mapping[str, KernelText]) -> 
         ("reason", run.reason, 500),
         ("note", run.note, 10_000),
     ):
-        _check_text(f"{path}.{name}", text, most)
+        _check_text(f"{path}.{name}", text, max_chars)
     try:
         find(run.target)
     except UserError as error:
@@ -154,7 +154,7 @@ def _check_task(
     require(task.state in STATES, f"{path}.state", f"{task.state[:40]!r} is not a final state")
     why = task.state not in {REJECTED, QUARANTINED} or bool(task.reason)
     require(why, f"{path}.reason", f"required if {task.state}")
-    _check_finite(f"{path}.spent_s", (task.spent_s,), least=0.0)
+    _check_finite(f"{path}.spent_s", (task.spent_s,), minimum=0.0)
     _check_json(f"{path}.operands", [vars(operand) for operand in task.operands])
     for operand in task.operands:
         is_known = operand.dtype in {dtype.label for dtype in DType}
@@ -204,7 +204,7 @@ def _check_candidate(
     needed = state in {DONE, QUARANTINED}
     require(bool(candidate.kernel) or not needed, f"{path}.kernel", f"required if {state}")
     if candidate.at_s is not None:
-        _check_finite(f"{path}.at_s", (candidate.at_s,), least=0.0, most=1e9)
+        _check_finite(f"{path}.at_s", (candidate.at_s,), minimum=0.0, maximum=1e9)
     if candidate.build is not None:
         build_at = f"{path}.build"
         require(
@@ -213,7 +213,7 @@ def _check_candidate(
             "not in compilers",
         )
         _check_text(f"{build_at}.code_digest", candidate.build.code_digest, 64)
-        _check_finite(f"{build_at}.duration_s", (candidate.build.duration_s,), least=0.0)
+        _check_finite(f"{build_at}.duration_s", (candidate.build.duration_s,), minimum=0.0)
         _check_json(f"{build_at}.resources", candidate.build.resources)
         rules = rules_of(find(run.target))
         if rules is not None and rules.figures is not None:
@@ -238,7 +238,7 @@ def _check_measurement(path: str, timed: MeasurementRecord, run: RunRecord) -> N
     require(1 <= timed.batch < 2**31, f"{path}.batch", "invalid number of launches")
     count = len(timed.samples_ns)
     require(1 <= count <= MAX_SAMPLES, f"{path}.samples_ns", f"invalid number of samples: {count}")
-    _check_finite(f"{path}.samples_ns", timed.samples_ns, least=0.0)
+    _check_finite(f"{path}.samples_ns", timed.samples_ns, minimum=0.0)
     require(min(timed.samples_ns) > 0, f"{path}.samples_ns", "must be above 0")
     for ns, reason in timed.rejected:
         _check_finite(f"{path}.rejected", (ns,))
@@ -258,14 +258,14 @@ def _check_measurement(path: str, timed: MeasurementRecord, run: RunRecord) -> N
     agree = agree and recorded.low <= recorded.value <= recorded.high
     require(agree, f"{path}.metrics[{TIME}]", "does not match the samples")
     gate = timed.check
-    _check_finite(f"{path}.check", (gate.max_error, gate.bound, gate.ratio), least=0.0)
+    _check_finite(f"{path}.check", (gate.max_error, gate.bound, gate.ratio), minimum=0.0)
     passed = gate.passed and gate.ratio <= 1 and gate.guard_intact
     require(passed, f"{path}.check", "a failed check must not have times")
     _check_text(f"{path}.check.detail", gate.detail, 2**20)
 
 
-def _check_text(path: str, text: str, most: int, *, empty: bool = True) -> None:
-    require(len(text) <= most, path, f"more than {most} characters")
+def _check_text(path: str, text: str, max_chars: int, *, empty: bool = True) -> None:
+    require(len(text) <= max_chars, path, f"more than {max_chars} characters")
     require(empty or bool(text), path, "must not be empty")
     require(UNSTORABLE.search(text) is None, path, "must not contain NUL or unpaired surrogates")
 
@@ -290,10 +290,10 @@ def _check_json(path: str, value: Any) -> None:
 
 
 def _check_finite(
-    path: str, values: Iterable[float], least: float = -math.inf, most: float = math.inf
+    path: str, values: Iterable[float], minimum: float = -math.inf, maximum: float = math.inf
 ) -> None:
     for value in values:
-        good = math.isfinite(value) and least <= value <= most
+        good = math.isfinite(value) and minimum <= value <= maximum
         require(good, path, f"{value} is out of range")
 
 

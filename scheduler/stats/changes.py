@@ -96,14 +96,14 @@ def append_value(
         level.appended + 1,
         _last(level.earlier, max_values - logs.size),
     )
-    is_short = len(level.logs) <= settings.least_before
+    is_short = len(level.logs) <= settings.min_before
     no_change = Detection(Status.INSUFFICIENT if is_short else Status.STEADY)
-    min_level_values = settings.least_after_change if level.earlier else settings.least_before
+    min_level_values = settings.min_after_change if level.earlier else settings.min_before
     if len(level.logs) <= min_level_values:
         return level, no_change
-    noise = max(settings.least_noise, floor.noise)
-    is_young = len(level.logs) < settings.least_before + settings.after
-    if is_young and len(level.earlier) >= settings.least_before:
+    noise = max(settings.min_noise, floor.noise)
+    is_young = len(level.logs) < settings.min_before + settings.after
+    if is_young and len(level.earlier) >= settings.min_before:
         # A level that lasted for one revision hardly shows its own noise: the differences of
         # neighbours show that of the levels before.
         differences = np.abs(np.diff(np.asarray(level.earlier)))

@@ -101,7 +101,7 @@ def _rank_test(level: Reference, distances: Array, settings: Settings) -> float:
     """Return the standard errors of how often a value after exceeds one before (Mann and Whitney's
     test). With spikes or modes it is more powerful than means; of few values it tells nothing."""
     n, n_before = distances.size, level.clipped.size
-    if n < settings.least_ranked or level.slope or not level.noise_is_observed:
+    if n < settings.min_ranked or level.slope or not level.noise_is_observed:
         return 0.0
     clipped = clip(distances, settings.cut)
     ordered = np.sort(level.clipped)

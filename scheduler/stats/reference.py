@@ -41,7 +41,7 @@ class Reference:
     chance."""
 
 
-def fit_reference(before: Array, least_noise: float, settings: Settings) -> Reference:
+def fit_reference(before: Array, min_noise: float, settings: Settings) -> Reference:
     ordered = np.sort(before)
     centre = _middle(ordered)
     distances = before - centre
@@ -49,14 +49,14 @@ def fit_reference(before: Array, least_noise: float, settings: Settings) -> Refe
     gaps = gaps[gaps > 1e-9]
     quantum = float(gaps.min()) if gaps.size else 0.0  # the step of quantized values
     observed_noise = max(NORMAL * median(np.abs(distances)), quantum / 2)
-    noise = max(observed_noise, least_noise)
+    noise = max(observed_noise, min_noise)
     units = distances / noise
     return _make_reference(
         centre,
         noise,
         units,
         clip(units, settings.cut),
-        noise_is_observed=observed_noise >= least_noise,
+        noise_is_observed=observed_noise >= min_noise,
     )
 
 
@@ -64,7 +64,7 @@ def detrend(level: Reference, settings: Settings) -> Reference | None:
     """Return the level without its drift, centred at the next value; ``None`` if no drift is
     clear."""
     n = level.clipped.size
-    if n < settings.least_drift:
+    if n < settings.min_drift:
         return None
     offsets = np.arange(n) - (n - 1) / 2
     squares = float(offsets @ offsets)

@@ -20,10 +20,10 @@ class Settings:
     sizes: tuple[int, ...] = (4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 30)
     """The numbers of values since a possible change that are tested; the last is the largest."""
 
-    least_before: int = 8
+    min_before: int = 8
     """The fewest values that form a level; with fewer, data are insufficient."""
 
-    least_after_change: int = 4
+    min_after_change: int = 4
     """The fewest values that form a level after a change, with the noise of the levels before: a
     commit that the next one reverts has only its own runs."""
 
@@ -46,7 +46,7 @@ class Settings:
     )
     """Standard errors required, from so many values since the change on."""
 
-    least_ranked: int = 10
+    min_ranked: int = 10
     """With fewer values ranks decide nothing: even if all exceed all before, that is not enough."""
 
     runs: tuple[tuple[int, float], ...] = ((4, 2.8), (5, 2.4), (6, 2.2))
@@ -88,13 +88,13 @@ class Settings:
     """How much better a step must fit the values than a line does (twice the logarithm of the
     likelihoods' ratio)."""
 
-    least_drift: int = 16
+    min_drift: int = 16
     """With fewer values no drift is estimated."""
 
     least_effect: float = 0.005
     """Smaller changes are ignored; a fraction of the level before."""
 
-    least_noise: float = 0.001
+    min_noise: float = 0.001
     """The least noise assumed; a fraction of the level."""
 
     @property

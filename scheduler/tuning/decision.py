@@ -92,8 +92,8 @@ def _choose_modelled(
             return _DEFAULT_INDEX, "", tied
         tie_text = _count_others(len(tied) - 1)
         return _DEFAULT_INDEX, f"{tie_text}, as modelled: default kept", tied
-    least_ns = modelled[tied[0]].time_ns.mid
-    equal = [index for index in tied if modelled[index].time_ns.mid == least_ns]
+    fastest_ns = modelled[tied[0]].time_ns.mid
+    equal = [index for index in tied if modelled[index].time_ns.mid == fastest_ns]
     return min(equal, key=lambda index: entries[index].kernel), "", tied
 
 

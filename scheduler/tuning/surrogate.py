@@ -60,16 +60,16 @@ class Posterior:
     """
 
     def __init__(
-        self, points: Floats, known: npt.NDArray[np.int64], hyperparameters: Hyperparameters
+        self, points: Floats, known_indices: npt.NDArray[np.int64], hyperparameters: Hyperparameters
     ) -> None:
         self._points = points
         self._hyperparameters = hyperparameters
-        self.known = [int(index) for index in known]
-        self._factor = _cholesky(points[known], hyperparameters)
-        covariance = _kernel(points[known], points, hyperparameters.scales)
+        self.known = [int(index) for index in known_indices]
+        self._factor = _cholesky(points[known_indices], hyperparameters)
+        covariance = _kernel(points[known_indices], points, hyperparameters.scales)
         solved = _solve_triangular(self._factor, covariance)
-        self._solved = np.empty((2 * len(known) + 16, len(points)))
-        self._solved[: len(known)] = solved
+        self._solved = np.empty((2 * len(known_indices) + 16, len(points)))
+        self._solved[: len(known_indices)] = solved
         self._explained: Floats = np.einsum("ij,ij->j", solved, solved)
 
     def add(self, index: int) -> None:

@@ -19,7 +19,7 @@ from scheduler.stats.settings import Settings
 from scheduler.track.resources import is_emulated
 from scheduler.track.units import format_value
 
-MIN_POINTS = Settings().least_before + 1
+MIN_POINTS = Settings().min_before + 1
 """The minimum number of points to find changes."""
 
 ORIGINS = {

@@ -65,8 +65,8 @@ class GuidedSearch:
             return self._propose_initial(history, untried)
         values, offset = self._values(history)
         posterior = self._update_posterior(history, values, offset)
-        known = self._predicted[posterior.known]
-        mean, deviation = posterior.predict(values[known] - offset[known])
+        known_indices = self._predicted[posterior.known]
+        mean, deviation = posterior.predict(values[known_indices] - offset[known_indices])
         best = float(values[history.tried].min())
         scores = expected_improvement(mean + offset[self._predicted], deviation, best)
         if scores.max() < _MIN_GAIN:  # no improvement expected: explore
@@ -121,7 +121,7 @@ class GuidedSearch:
         self._hyperparameters = surrogate.fit_hyperparameters(
             self._points[fitted], values, self._hyperparameters, self._rng
         )
-        known = self._subsample(order, _MAX_KNOWN)
+        known_indices = self._subsample(order, _MAX_KNOWN)
         if len(self._space) <= _MAX_PREDICTED:
             self._predicted = np.arange(len(self._space))
         else:  # the neighbours of the best and a random sample
@@ -130,11 +130,13 @@ class GuidedSearch:
             ]
             count = min(_MAX_PREDICTED, history.untried.size)
             random_sample = self._rng.choice(history.untried, count, replace=False)
-            self._predicted = np.unique(np.concatenate([known, *neighbours, random_sample]))
+            self._predicted = np.unique(np.concatenate([known_indices, *neighbours, random_sample]))
         self._predicted_position = {
             int(index): position for position, index in enumerate(self._predicted)
         }
-        known_positions = np.array([self._predicted_position[int(index)] for index in known])
+        known_positions = np.array(
+            [self._predicted_position[int(index)] for index in known_indices]
+        )
         points = self._points[self._predicted]
         self._posterior = surrogate.Posterior(points, known_positions, self._hyperparameters)
         return self._posterior

@@ -109,7 +109,7 @@ def test_no_change_is_found_within_a_revision() -> None:
 
 def test_few_values_are_insufficient_data() -> None:
     level = Level()
-    least = Settings().least_before
+    least = Settings().min_before
     statuses = []
     for value in series(1, 0.0)[: least + 1]:
         level, detection = append_value(level, value)

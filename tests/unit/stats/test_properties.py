@@ -212,7 +212,7 @@ def test_what_is_constant_never_changes(value: float, n: int) -> None:
     level = changes.Level()
     for place in range(n):
         level, found = changes.append_value(level, value)
-        is_short = place < Settings().least_before
+        is_short = place < Settings().min_before
         expected = changes.Status.INSUFFICIENT if is_short else changes.Status.STEADY
         assert (found.status, found.change) == (expected, None)
 

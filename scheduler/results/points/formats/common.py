@@ -69,8 +69,8 @@ class Rows:
     def leave_out(self, location: str, name: Any, why: str) -> None:
         """Report a row without a figure. ``name`` is its name in the file, text or not."""
         self.need_room(location)
-        named = f"{one_line(name, MAX_NAME)}: " if isinstance(name, str) and name else ""
-        self._skipped.append(SkippedPart(one_line(location, MAX_NAME), named + one_line(why)))
+        prefix = f"{one_line(name, MAX_NAME)}: " if isinstance(name, str) and name else ""
+        self._skipped.append(SkippedPart(one_line(location, MAX_NAME), prefix + one_line(why)))
 
     def need_room(self, location: str, count: int = 1) -> None:
         """Raise ``UserError`` if ``count`` points do not fit into the batch, which ends the
