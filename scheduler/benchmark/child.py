@@ -1,6 +1,6 @@
 """The program that opens one device and one case, loads kernels, checks and times them.
 
-It runs in a process of its own, so that a kernel that hangs or crashes it affects nothing else.
+It runs in a separate process, so that a kernel that hangs or crashes affects nothing else.
 ``benchmark/worker.py`` is the parent.
 """
 

@@ -20,7 +20,7 @@ class Toolchain:
     for the bundled one, whose version identifies it wherever it is installed. ``driver_digest``
     excludes the headers: the code cache checks only the headers that a source includes.
 
-    ``host`` compiles C++ for this machine against a C library of its own; it is empty if the
+    ``host`` compiles C++ for this machine against the C library that it brings; it is empty if the
     toolchain has none, and then it cannot build CPU emulation. ``builtin_headers`` is the folder of
     stddef.h and similar headers if the driver does not find it by itself. A backend with compilers
     of another kind has a subclass.

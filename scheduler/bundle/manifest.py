@@ -106,7 +106,7 @@ class LoopEntry:
 
     @property
     def borrowed(self) -> tuple[str, ...]:
-        """The buffers that alias other buffers' memory and have no memory of their own."""
+        """The buffers that alias other buffers' memory and have none allocated."""
         aliases = (name for entry in self.carried for name in (entry.inside, entry.after))
         return (*aliases, *(entry.slice for entry in (*self.reads, *self.makes)))
 

@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     outputs = {name: results.values[buffer] for name, buffer in names if buffer in results.values}
     missing = {name: results.missing[buffer] for name, buffer in names if buffer in results.missing}
-    # Not ``np.savez``: some names of outputs are parameters of its own.
+    # Not ``np.savez``: its parameters have the names of some outputs.
     with arguments.outputs.open("wb") as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in outputs.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -122,7 +122,7 @@ def environment_differences(
 
 
 def findings(window: Window) -> dict[Aspect, Finding]:
-    """Return the finding of each attribute; resources and readings have none of their own."""
+    """Return the finding of each attribute; resources and readings have none."""
     return {
         aspect: window.finding(_labels(aspect, window), at_boundary=aspect in ENVIRONMENT)
         for aspect in _LABELS

@@ -40,7 +40,7 @@ def unfuse_all(plan: Schedule) -> tuple[Schedule, Mapping[str, tuple[str, ...]]]
 def compare_fusion(
     result: TuningResult, parts: Mapping[str, tuple[str, ...]]
 ) -> tuple[FusionComparison, ...]:
-    """Compare each fused node with its parts, which were problems of the same run."""
+    """Compare each fused node with its parts, which were tuned in the same run."""
     best: dict[str, Measurement | None] = {
         node: problem_result.chosen.measurement if problem_result.chosen else None
         for problem_result in result.problems

@@ -35,7 +35,7 @@ def has_keys_test(*names: str) -> Callable[[Any], bool]:
     return accepts
 
 
-#: In the order in which they are tried: the last ones have no marker of their own.
+#: In the order in which they are tried: the last formats have no marker.
 FORMATS = {
     "kiln": Format("Kiln's points", native.accepts, native.read),
     "pytest-benchmark": Format(

@@ -1,6 +1,6 @@
 """The program that models kernels; ``workers.py`` calls it.
 
-It runs in a process of its own because modelling some kernels takes long and may be ended at any
+It runs in a separate process because modelling some kernels takes long and may be ended at any
 moment.
 """
 

@@ -1,9 +1,9 @@
 """Bencher's Metric Format (BMF).
 
 Version 0 is ``{benchmark: {measure: {value, lower_value, upper_value}}}``. In version 1 a benchmark
-is a list of ``{parameters, measures}``: each set of parameters is a series of its own, and entries
+is a list of ``{parameters, measures}``: each set of parameters is a separate series, and entries
 of the same set are merged (of two with the same name the later one counts, as in Bencher). A
-measure may have further values by name (``p99``), which are metrics of their own.
+measure may have further values by name (``p99``), which are separate metrics.
 
 The measure ``latency`` (nanoseconds) is the metric ``time``; ``throughput`` is operations a second,
 ``build-time`` seconds, ``file-size`` bytes. A custom measure has no unit in the file.
@@ -30,7 +30,7 @@ _VALUE, _BOUNDS = "value", ("lower_value", "upper_value")
 
 
 def accepts(content: Any) -> bool:
-    """Whether a benchmark in it looks like this format, which has no marker of its own."""
+    """Whether a benchmark in it looks like this format, which has no marker."""
     for benchmark in content.values() if isinstance(content, dict) else ():
         if isinstance(benchmark, list):
             sets = (entry.get("measures") for entry in benchmark if isinstance(entry, dict))

@@ -2,7 +2,7 @@
 
 Repetitions of a run are samples of one point. A file with only aggregates gives the median; without
 a median (before 1.2) the mean, as ``time_mean`` and so on. Real time is the metric ``time``;
-``cpu_time`` and the counters are series of their own. Failed or skipped runs and complexities have
+``cpu_time`` and the counters are separate series. Failed or skipped runs and complexities have
 no figure.
 
 Versions before 1.5 give neither a row's ``run_type`` nor its ``run_name``: the row's name and
