@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=200)
     parser.add_argument("--builds", type=int, default=20)
     options = parser.parse_args()
-    own = sandbox.Fence(execute=SYSTEM, processes=True)
+    own = sandbox.Sandbox(execute=SYSTEM, processes=True)
     free, kept = milliseconds(
         options.starts,
         lambda: subprocess.Popen(["/bin/true"]).wait(),

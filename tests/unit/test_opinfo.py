@@ -65,7 +65,7 @@ def test_a_wrong_reference_is_seen_in_its_own_uses_alone(
 ) -> None:
     row = ops.resolve_op("aten.sin.default").op
     wrong = replace(row, reference=lambda args: np.sin(args["self"]) + 1e-5)
-    monkeypatch.setattr(ops, "_ROWS", {**ops._ROWS, "aten.sin.default": wrong})
+    monkeypatch.setattr(ops, "_ROW_OF_TARGET", {**ops._ROW_OF_TARGET, "aten.sin.default": wrong})
     ops._overload.cache_clear()
     try:
         found = judged(Level.REFERENCE, tmp_path, *some("sin", "f64", 1), *some("cos", "f64", 1))
@@ -123,7 +123,9 @@ def test_a_size_that_depends_on_data_is_its_own_uses_alone(tmp_path: Path) -> No
 
 def test_an_unknown_op_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        ops, "_ROWS", {name: row for name, row in ops._ROWS.items() if "cosh" not in name}
+        ops,
+        "_ROW_OF_TARGET",
+        {name: row for name, row in ops._ROW_OF_TARGET.items() if "cosh" not in name},
     )
     ops._overload.cache_clear()
     (found,) = judged(Level.REFERENCE, tmp_path, *some("cosh", "f32", 1))

@@ -13,7 +13,6 @@ from scheduler.ir.reference.rule import (
     Result,
     Rule,
     as_float,
-    normalize_dims,
 )
 
 
@@ -152,7 +151,3 @@ def trilinear(a: Args) -> Any:
         operands += [part, [d for d in range(rank) if d not in repeated]]
     kept = [d for d in range(rank) if d not in a["sumdim"]]
     return np.einsum(*operands, kept, optimize=True)
-
-
-def _axis_args(a: Args) -> dict[str, Any]:
-    return {"axis": normalize_dims(a["dim"], np.ndim(a["self"])), "keepdims": bool(a["keepdim"])}

@@ -53,14 +53,14 @@ def built(
 def build(name: str, target: str, cache: Path) -> Built:
     """One problem's kernels by the defaults of each language."""
     from scheduler.build.cache import CodeCache
-    from scheduler.codegen.cutedsl.scheduling import SOURCE_FILE
+    from scheduler.codegen.languages import CUTEDSL_SOURCE
     from tests.benchmarks.gpu.making import Shop, in_language, made, scheduled
     from tests.benchmarks.gpu.problems import named
 
     started = time.monotonic()
     shop, errors = Shop(target, CodeCache(cache)), []
     plan = scheduled(named(name).load("cpu"))
-    choosers = {"HIP C++": None, "CuteDSL": in_language(plan, shop, SOURCE_FILE)}
+    choosers = {"HIP C++": None, "CuteDSL": in_language(plan, shop, CUTEDSL_SOURCE)}
     for language, choose in choosers.items():
         if choose is None and language != "HIP C++":
             continue

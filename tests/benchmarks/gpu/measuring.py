@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from scheduler import pipeline
-from scheduler.codegen.cutedsl.scheduling import SOURCE_FILE
+from scheduler.codegen.languages import CUTEDSL_SOURCE
 from scheduler.errors import UserError
 from scheduler.fusion.nodes import Schedule
 from scheduler.results.model import Results
@@ -119,7 +119,7 @@ def measured(problem: Problem, settings: Settings) -> Row:
         if choose := _chooser(problem, plan, settings):
             found.add(TUNED, lambda: OnTorch(made(plan, shop, choose()), loaded))
         found.add(KILN, lambda: OnTorch(made(plan, shop), loaded))
-        if (choose_language := in_language(plan, shop, SOURCE_FILE)) is not None:
+        if (choose_language := in_language(plan, shop, CUTEDSL_SOURCE)) is not None:
             found.add(CUTEDSL, lambda: OnTorch(made(plan, shop, choose_language), loaded))
             if several := found.times_of(KILN, CUTEDSL):
                 choose_faster = mixed(plan, choose_language, *several)
