@@ -50,7 +50,7 @@ def request_builds(worker: Worker, key: str, kernels: Sequence[str]) -> BuildRes
     rows = lease.task.candidates.filter(kernel__name__in=kernels)
     known: dict[str, Candidate] = {
         row.kernel.name: row
-        for row in rows.select_related("kernel", "build__library")
+        for row in rows.select_related("kernel", "build__kernel", "build__library")
         if row.kernel is not None
         # A build that was cancelled must be requested again.
         and not (row.build is not None and row.build.state == State.CANCELLED)

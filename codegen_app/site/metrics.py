@@ -72,6 +72,7 @@ class _Rows(Collector):
                 ok.add_metric([name], 1.0)
             except DatabaseError as error:
                 log.warning("metrics leave out %s: %s", name, one_line(str(error)))
+                families = ()  # also where the end of the transaction failed
                 ok.add_metric([name], 0.0)
             yield from families
         yield ok

@@ -7,7 +7,7 @@ stands at its commit's place in the history, whenever it was measured.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from codegen_app.graphs.models import Problem
@@ -96,4 +96,7 @@ def _add_run(
                 environment=Environment(**environment_fields(device_of(run, record.timed), build)),
                 **BenchmarkResult.fields_of(measurement_of(run, record.timed, record.kernel)),
             )
-            builds[key].points.append(history.point_of(result, revision, measured_at))
+            point = history.point_of(result, revision, measured_at)
+            # The compiler's whole name, which may contain spaces.
+            series = replace(point.series, toolchain=build.toolchain)
+            builds[key].points.append(replace(point, series=series))

@@ -114,6 +114,7 @@ class RecordedKernels:
                 "finished_at": self.finished_at,
             },
         )
+        row.kernel = kernel  # a row that existed would read it again
         return row
 
     def kernel(self, node: TemplateNode, record: CandidateRecord) -> GeneratedKernel:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import Any
 
 from codegen_app.kernels.modelled.rows import ModelledRow
@@ -230,9 +231,12 @@ def _board_row(
     limit, intensity = roofline.limit(work, board), roofline.intensity(work)
     key = board.name, board.target
     measured_here = [point for point in points if (point.board, point.target) == key]
-    times = {row.time_us: row for row in modelled if (row.board, row.target) == key}
+    times = [
+        (row.time_us, row) for row in modelled if (row.board, row.target) == key and row.time_us
+    ]
     lowest = None
-    if time_us := min(filter(None, times), default=None):
+    if times:  # of equal times the first row, the latest modelling
+        time_us, fastest = min(times, key=itemgetter(0))
         time_ns = 1000 * time_us
         lowest = BoardTime(
             board=board.name,
@@ -240,7 +244,7 @@ def _board_row(
             time_ns=time_ns,
             operations_per_s=1e9 * intensity.operations / time_ns if intensity else None,
             share=limit.least_ns / time_ns,
-            url=times[time_us].url,
+            url=fastest.url,
         )
     return build_row(
         LimitRow,

@@ -309,7 +309,12 @@ def kernel_page(
     build = next(iter([*requested, *complete, *builds]), None)
     views = build.views if build else ()
     shown_view = view if view in views else next(iter(views), "")
-    digests = {digest for row in builds for digest in (row.listing_digest, row.intermediate_digest)}
+    digests = {
+        digest
+        for row in builds
+        for digest in (row.listing_digest, row.intermediate_digest)
+        if digest
+    }
     paths = dict(Artifact.objects.filter(digest__in=digests).values_list("digest", "path"))
     listing = None  # or its file is missing
     if build is not None:
