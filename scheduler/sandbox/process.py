@@ -80,7 +80,8 @@ class Cancellation:
         try:
             yield
         except BaseException:
-            _kill_group(process.pid)
+            if process.returncode is None:
+                _kill_group(process.pid)
             process.wait()
             raise
         finally:

@@ -129,6 +129,7 @@ class Child:
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self._requests, self._answers = self.process.stdin, self.process.stdout
+        os.set_blocking(self._requests.fileno(), False)
         self._received = bytearray()
 
     def __enter__(self) -> Self:
@@ -144,8 +145,7 @@ class Child:
         """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         with suppress(BrokenPipeError):  # it has ended, possibly after an error in its preparation
-            self._requests.write(json.dumps(request).encode() + b"\n")
-            self._requests.flush()
+            self._write(json.dumps(request).encode() + b"\n", deadline)
         try:
             answer = json.loads(self._read_line(deadline, max_bytes))
         except (ValueError, RecursionError):
@@ -190,6 +190,16 @@ class Child:
         except subprocess.TimeoutExpired:
             return ChildTimeoutError()
 
+    def _write(self, data: bytes, deadline: float) -> None:
+        """Write to the child, which may not read yet: what it loads first can take long."""
+        unsent = memoryview(data)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._requests, selectors.EVENT_WRITE)
+            while unsent:
+                if not selector.select(_remaining(deadline)):
+                    raise ChildTimeoutError
+                unsent = unsent[os.write(self._requests.fileno(), unsent) :]
+
     def _read_line(self, deadline: float, max_bytes: int) -> bytes:
         searched = 0
         with selectors.DefaultSelector() as selector:
@@ -198,16 +208,20 @@ class Child:
                 searched = len(self._received)
                 if searched > max_bytes:
                     raise InvalidAnswerError(f"sent an answer of more than {max_bytes >> 20} MiB")
-                remaining = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
-                if not selector.select(remaining):
+                if not selector.select(_remaining(deadline)):
                     raise ChildTimeoutError
                 chunk = os.read(self._answers.fileno(), _CHUNK_BYTES)
                 if not chunk:
-                    raise self.exit_error(remaining)
+                    raise self.exit_error(_remaining(deadline))
                 self._received += chunk
         line = bytes(self._received[:end])
         del self._received[: end + 1]
         return line
+
+
+def _remaining(deadline: float) -> float | None:
+    """Return the seconds until a time of the monotonic clock; None for an infinite one."""
+    return None if deadline == math.inf else max(0.0, deadline - time.monotonic())
 
 
 @dataclass(frozen=True)

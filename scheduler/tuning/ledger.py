@@ -181,7 +181,7 @@ def write_jsonl(
 def read_lines(path: Path, kind: type[T], states: Collection[CandidateState] = ()) -> list[T]:
     """Return the candidates of a ledger as ``kind``; if ``states`` are given, only those in one.
     Raises ``UserError`` that names the line and the field, or says that the file is no ledger."""
-    texts = {legacy_state(state) for state in states}
+    texts = [legacy_state(state) for state in states]  # the lines' values may be unhashable
     return [
         decode(_codec(), line, kind, f"{path}, line {number}")
         for number, line in read_jsonl(path).items()

@@ -99,6 +99,21 @@ def test_a_reader_that_closes_its_output_and_stays_is_ended(
         untrusted.read_graph(SAMPLE, Limits(seconds=3))
 
 
+def test_a_reader_that_never_reads_its_request_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hostile(monkeypatch, tmp_path, "pass")
+    sleeps = "import time\ndef make_handler():\n    time.sleep(3600)\n"
+    (tmp_path / "modules" / "hostile_reader.py").write_text(sleeps)
+    with pytest.raises(UserError, match=r"model\.pt2: exceeds the time limit of 1 s"):
+        rpc.call_child(
+            *(untrusted._CHILD, "x" * (4 << 20)),  # more than a pipe holds
+            name="model.pt2",
+            seconds=1,
+            memory_bytes=1 << 30,
+        )
+
+
 def test_a_link_is_not_taken_for_an_extracted_model(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -189,3 +189,11 @@ def test_classes() -> None:
         "callq": Kind.BRANCH,
     }
     assert {name: kind_of(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("name", ["ds_read_" + "tr" * 100_000 + ".", "v_dot" + "2_" * 100_000])
+def test_a_name_that_no_instruction_has_is_not_searched_for(name: str) -> None:
+    """Patterns of the table take quadratic time on such a name: these would take hours."""
+    function = GPU.parse(f"kernel:\n\t{name} v0, v1\n").function("kernel")
+    assert function is None or function.instructions[0].mnemonic == name
+    assert kind_of(name) in (Kind.LDS, Kind.VECTOR)

@@ -84,7 +84,7 @@ LDS: tuple[Row, ...] = (
         local=LDS_WRITE,
     ),
     Row(
-        r"ds_bpermute_b32",
+        r"ds_bpermute(?:_fi)?_b32",
         "lane exchange, backward",
         "Each lane reads the value of a selected lane through the LDS crossbar; LDS memory is not"
         " accessed.",

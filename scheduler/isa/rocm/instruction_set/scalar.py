@@ -242,7 +242,7 @@ SCALAR: tuple[Row, ...] = (
         )
         for names, is_free in (
             (r"(?:set_inst_prefetch\w*|inst_prefetch)", True),
-            (r"prefetch_\w+", False),
+            (r"(?:buffer_)?prefetch_\w+", False),
         )
     ),
     _hint(

@@ -26,6 +26,8 @@ _UNITS = (
     Unit("scratch_", Kind.SCRATCH, IssueClass.MEMORY, MEMORY, is_wide=True),
 )
 _NO_ROW = Row("")
+# No name is longer, and matching a row's pattern may take time quadratic in the length.
+_MAX_CHARACTERS = 80
 _ENCODING = re.compile(r"(?:_(e32|e64))?(?:_(dpp8?|sdwa))?$")
 _SOURCES = {
     "dpp": " Its first operand comes from another lane of the row (DPP).",
@@ -86,9 +88,16 @@ class Opcode:
         return replace(found, text=found.text + _SOURCES.get(self.source, ""))
 
 
-@lru_cache(maxsize=4096)
 def find_opcode(mnemonic: str) -> Opcode:
     """Return what the table says of a mnemonic, whatever its encoding; it need not be known."""
+    if len(mnemonic) > _MAX_CHARACTERS:
+        unit = next((unit for unit in _UNITS if mnemonic.startswith(unit.prefix)), _HOST)
+        return Opcode(mnemonic, "", "", unit, _NO_ROW)
+    return _match_rows(mnemonic)
+
+
+@lru_cache(maxsize=4096)
+def _match_rows(mnemonic: str) -> Opcode:
     encoding = _ENCODING.search(mnemonic)
     assert encoding is not None  # it may be empty
     name = mnemonic[: encoding.start()]
@@ -122,4 +131,7 @@ def describe(mnemonic: str) -> Description | None:
 
 def has_return(words: Iterable[str]) -> bool:
     """Whether the modifiers of an atomic operation request the old value."""
-    return any(word in ("glc", "sc0") or "ATOMIC_RETURN" in word for word in words)
+    return any(
+        word in ("glc", "sc0") or (word.startswith("th:TH_ATOMIC") and word.endswith("RETURN"))
+        for word in words
+    )

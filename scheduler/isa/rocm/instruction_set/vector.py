@@ -23,9 +23,10 @@ MATRIX: tuple[Row, ...] = (
         "As MFMA, with half of A known to be zero, given by an index.",
         Kind.MATRIX,
         IssueClass.MATRIX,
+        accumulates=True,
     ),
     Row(
-        r"v_wmma_(?P<r>[a-z]+\d+)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_(?P<t>\w+)",
+        r"v_wmma_(?:scale_)?(?P<r>[a-z]+\d+)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_(?P<t>\w+)",
         "wave matrix multiply-add {m} x {n} x {k}",
         "D = A · B + C by a whole wave: operands of {t},"
         " results of {r}, distributed over the wave's registers.",
@@ -38,6 +39,7 @@ MATRIX: tuple[Row, ...] = (
         "As WMMA, with half of A known to be zero.",
         Kind.MATRIX,
         IssueClass.MATRIX,
+        accumulates=True,
     ),
     Row(r"v_(?:mfma|smfmac|wmma|swmmac)\w*", kind=Kind.MATRIX),
 )
@@ -169,8 +171,13 @@ VECTOR: tuple[Row, ...] = (
         )
         for suffix, accumulates in (("c", True), ("", False))
     ),
-    Row(r"v_dot\w*acc_\w+", accumulates=True),
-    Row(r"v_cvt_pkaccum_u8_f32", accumulates=True),
+    Row(r"v_(?:dual_)?dot\w*acc_\w+", accumulates=True),
+    Row(
+        r"v_cvt_pkaccum_u8_f32",
+        "convert into a byte",
+        "Rounds a value of f32 to a byte and puts it into one of a register's four.",
+        accumulates=True,
+    ),
     Row(rf"v_(?:dual_)?(?P<o>max|min)(?:imum|_num|imum3)?_{_T}", "{o}", "The {o} of two {t}."),
     Row(
         rf"v_(?P<o>max3|min3|med3|maxmin|minmax)(?:_num)?_{_T}",
