@@ -57,7 +57,7 @@ def read_model_json(path: Path, model_name: str = "") -> Any:
                 )
             if len(models) > 1:
                 raise UserError(f"{path.name}: contains the models {names}: choose one by its name")
-        member = models[model_name] if model_name else next(iter(models.values()))
+        member = models.get(model_name) or next(iter(models.values()))
         text = read_member(path.name, archive, member)
     return parse_json(f"{path.name}: {member.filename}", text)
 

@@ -302,11 +302,9 @@ def call(op: str, *args: Value | Number) -> Value:
 
 
 def _with_literals(args: Sequence[Value | Number]) -> tuple[Value, ...]:
-    dtype = next(arg.dtype for arg in args if not isinstance(arg, int | float | complex))
-    return tuple(
-        const(arg, dtype.compute_dtype) if isinstance(arg, int | float | complex) else arg
-        for arg in args
-    )
+    """Return the arguments with literals for numbers. ``TypeError`` for a symbolic number."""
+    dtype = next(arg.dtype for arg in args if isinstance(arg, Value))
+    return tuple(arg if isinstance(arg, Value) else const(arg, dtype.compute_dtype) for arg in args)
 
 
 def _fold(op: str, args: tuple[Value, ...]) -> Value | None:

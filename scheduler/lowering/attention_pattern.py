@@ -63,7 +63,10 @@ def with_attention(lowered: Lowered) -> Lowered:
         for name, buffer in lowered.buffers.items()
         if buffer.kind is not BufferKind.INTERMEDIATE or name in used
     }
-    for name in results:  # readers concatenate the heads; an output of the model keeps its strides
+    # An attention that a later one contains is not live.
+    for name in (
+        results & buffers.keys()
+    ):  # readers concatenate the heads; an output of the model keeps its strides
         if buffers[name].kind is BufferKind.INTERMEDIATE:
             stride = attention.rows_first_strides(buffers[name].size) or buffers[name].stride
             buffers[name] = replace(buffers[name], stride=stride)

@@ -42,10 +42,13 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
     computed = {name for op in operations for name in op.nodes}
     without_work = set()
     for node, before, after in b.writes:
-        _, index = b.loops(before.size, "i")
-        # Equal trees have equal elements.
-        is_unchanged = 0 in before.size or before.at(index) == after.at(index)
-        if node not in computed and (after.buffer in buffers or is_unchanged):
+        if node in computed:
+            continue
+        is_unchanged = after.buffer in buffers or 0 in before.size
+        if not is_unchanged:  # equal trees have equal elements
+            _, index = b.loops(before.size, "i")
+            is_unchanged = before.at(index) == after.at(index)
+        if is_unchanged:
             without_work.add(node)
     return Lowered(
         *(b.graph, buffers, tuple(operations), inputs, tuple(names), frozenset(without_work)),

@@ -45,8 +45,7 @@ def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
 def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of three-element vectors along ``dim``, by default the first of size 3."""
     meta = b.meta()
-    first_of_three = next((d for d, extent in enumerate(meta.size) if extent == 3), 0)
-    axis = first_of_three if dim is None else normalize_dim(dim, len(meta.size))
+    axis = meta.size.index(3) if dim is None else normalize_dim(dim, len(meta.size))
     first, second = broadcast(self, meta.size), broadcast(other, meta.size)
 
     def element(tensor: Tensor, index: Index, step: int) -> Value:

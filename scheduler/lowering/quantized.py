@@ -19,7 +19,7 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value, call, const, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.errors import ContradictionError, Unsupported
 from scheduler.lowering.matmul import matmul
 from scheduler.lowering.pointwise import element, materialize
 from scheduler.lowering.tensor import Index, Tensor
@@ -239,6 +239,9 @@ def affine_rule(form: str, *, quantize: bool) -> Callable[..., Tensor]:
     ``axis``), "token" (a row), "group" (``group_size`` elements of a row) or "block".
     """
 
+    # As in the ops' schemas.
+    zero_is_optional = form == "block" or (form in ("channel", "group") and not quantize)
+
     def rule(
         b: Builder,
         input: Tensor,
@@ -265,6 +268,10 @@ def affine_rule(form: str, *, quantize: bool) -> Callable[..., Tensor]:
             blocks = make_blocks(size, (1, group_size) if form == "group" else block_size)
         factor = scale if scales is None else scales
         zero = zero_point if zero_points is None else zero_points
+        if factor is None or (zero is None and not zero_is_optional):
+            raise ContradictionError("it has no scale or no zero point")
+        if quantize and form != "block" and None in (quant_min, quant_max):
+            raise ContradictionError("it has no limits")
         if quantize:
             return _quantize(b, input, blocks, factor, zero, (quant_min, quant_max))
         return _dequantize(b, input, blocks, factor, zero)

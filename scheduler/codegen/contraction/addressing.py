@@ -18,8 +18,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.bounds import bounds
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.index.trees import as_index_expr
-from scheduler.ir.values import Call, Value
+from scheduler.ir.values import Call, Const, IndexValue, Value
 
 #: Half of the bytes that an unsigned 32-bit offset reaches: offsets from here on are outside.
 MAX_OFFSET_BYTES = 2**31 - 16
@@ -140,7 +139,17 @@ def edge_comparison(condition: Value) -> tuple[Expr, Expr | None] | None:
     None for any other condition."""
     if not isinstance(condition, Call) or condition.op not in ("ge", "lt"):
         return None
-    index, limit = map(as_index_expr, condition.args)
+    index, limit = map(_index_expression, condition.args)
     if index is None or limit is None or (condition.op == "ge" and limit != 0):
         return None
     return index, limit if condition.op == "lt" else None
+
+
+def _index_expression(value: Value) -> Expr | None:
+    """Return a value that is an integer expression of sizes and axes; None for any other, also for
+    arithmetic in a type that may overflow."""
+    if isinstance(value, IndexValue):
+        return value.expr
+    if isinstance(value, Const) and isinstance(value.value, int):
+        return sympy.Integer(value.value)
+    return None

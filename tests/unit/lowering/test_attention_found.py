@@ -421,3 +421,11 @@ def test_any_steps_give_what_the_reference_gives(steps: list[tuple[Any, ...]]) -
         scores = _step(m, scores, step)
     note(repr(steps))
     assert (m.attention(m.out(scores)) is not None) == _is_one(steps)
+
+
+def test_attention_within_the_scores_of_another_is_computed_once() -> None:
+    m = Model.new(rows=COLUMNS)
+    d = m.b.input(np.random.default_rng(5).standard_normal((2, HEADS, 3, 2)), F64)
+    inner = m.out(m.scores())
+    operations = m.ends(m.call("matmul.default", m.call("softmax.int", inner, -1), d))
+    assert [type(operation) for operation in operations].count(Attention) == 1

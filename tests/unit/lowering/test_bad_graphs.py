@@ -11,7 +11,8 @@ import sympy
 from scheduler.errors import UserError
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Argument, Graph, GraphInput, InputKind, Ref
+from scheduler.ir.graph import Argument, Graph, GraphInput, InputKind, Ref, SymbolInfo
+from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Extern, Pointwise
 from scheduler.ir.values import Load
 from scheduler.lowering import lower, verify
@@ -212,3 +213,12 @@ def test_a_write_that_no_operation_makes_is_a_fault() -> None:
     )
     with pytest.raises(InconsistentError, match=r"^y .*: no operation computes what it writes"):
         verify(replace(lowered, operations=operations))
+
+
+@pytest.mark.parametrize("target", ["aten.hardtanh.default", "aten.threshold.default"])
+def test_a_symbolic_number_in_a_formula_is_named(target: str) -> None:
+    tensors = {"x": meta(DType.F32, symbol("s0")), "y": meta(DType.F32, symbol("s0"))}
+    nodes = [node("y", target, Ref("x"), 0, symbol("s0"))]
+    sizes = {"s0": SymbolInfo("s0", 4, 1, 8)}
+    with pytest.raises(UserError, match=rf"y \({target}, m.layers.0, model.py:7\)"):
+        lower(graph(X, nodes, tensors, ("y",), sizes))
