@@ -63,8 +63,8 @@ def test_add_a_matrix_instruction(tmp_path: Path, cache: CodeCache) -> None:
     recipe = Recipe("Add a matrix instruction", tmp_path)
     recipe.insert(
         "scheduler/matrix_instructions.py",
-        '    _mfma("i32_16x16x64_i8"',
-        '    _mfma("i32_32x32x16_i8", 32, 16, "i8", MatrixSet.MFMA_I8_K32,'
+        '    _mfma_row("i32_16x16x64_i8"',
+        '    _mfma_row("i32_32x32x16_i8", 32, 16, "i8", MatrixSet.MFMA_I8_K32,'
         ' call="words_3", word="long"),\n',
     )
     recipe.step("scheduler.build.matrix_header")

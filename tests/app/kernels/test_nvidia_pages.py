@@ -209,7 +209,7 @@ def test_every_file_can_be_taken_along(reader: Client, sass: Build, tmp_path: Pa
         assert content == artifacts.read(getattr(sass, field))
     offline = reader.get(reverse("kernel_download", args=[name, sass.pk, "kernel.html"]))
     assert "live registers" in offline.content.decode()
-    packed = {path.rpartition("/")[2] for path, _ in bundles._files_of([sass])}
+    packed = {path.rpartition("/")[2] for path, _ in bundles._files_of([sass.pk])}
     assert packed == {"kernel.s", "kernel.ptx", "kernel.cubin", "kernel.so", "build.json"}
 
 
@@ -228,6 +228,8 @@ def test_without_an_assembler_the_page_shows_ptx_and_says_so(
         reverse("kernel_download", args=[by_driver.kernel.name, by_driver.pk, "kernel.cubin"])
     )
     assert answer.status_code == 404
-    packed = {path.rpartition("/")[2]: content for path, content in bundles._files_of([by_driver])}
+    packed = {
+        path.rpartition("/")[2]: content for path, content in bundles._files_of([by_driver.pk])
+    }
     assert "kernel.cubin" not in packed
     assert packed["kernel.ptx"] == artifacts.read(by_driver.listing)
