@@ -226,7 +226,7 @@ def _mfma_row(
     size: int,
     k: int,
     element: str,
-    instructions: MatrixSet = MatrixSet.MFMA,
+    matrix_set: MatrixSet = MatrixSet.MFMA,
     *,
     bits: bool = False,
     call: Call = "3",
@@ -238,18 +238,18 @@ def _mfma_row(
         a = _split_operand_layout(size, k)
     is_f64 = element == "f64"
     adjacent_rows = 1 if is_f64 else 4  # rows in a lane's adjacent values
-    values = size * size // 64
+    d_values = size * size // 64
     document = "AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)"
-    if instructions is MatrixSet.MFMA_CDNA4:
+    if matrix_set is MatrixSet.MFMA_CDNA4:
         document = "AMD CDNA4 ISA, dense matrix layouts"
     rows = (
-        Digit("value", adjacent_rows, values // adjacent_rows, adjacent_rows * groups),
+        Digit("value", adjacent_rows, d_values // adjacent_rows, adjacent_rows * groups),
         Digit("lane", size, groups, adjacent_rows),
         Digit("value", 1, adjacent_rows, 1),
     )
     return MatrixInstruction(
         f"mfma_{name}",
-        instructions,
+        matrix_set,
         *(size, size, k, 64, element, _ACCUMULATORS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, size, 1),))),
         source=document,
@@ -276,14 +276,14 @@ def _split_operand_layout(size: int, k: int) -> Layout:
 
 
 def _wmma_row(
-    name: str, element: str, instructions: MatrixSet, call: Call = "0"
+    name: str, element: str, matrix_set: MatrixSet, call: Call = "0"
 ) -> MatrixInstruction:
     """A WMMA instruction of RDNA3 or RDNA4.
 
     RDNA3: both halves of the wave hold all of A and B, and alternate rows of D. RDNA4: each half
     holds one half of k and of D's rows.
     """
-    is_rdna3 = instructions is MatrixSet.WMMA_RDNA3
+    is_rdna3 = matrix_set is MatrixSet.WMMA_RDNA3
     a = Layout((Digit("lane", 1, 16, 1),), (Digit("value", 1, 16, 1),))
     rows = (Digit("value", 1, 8, 2), Digit("lane", 16, 2, 1))
     if not is_rdna3:
@@ -291,7 +291,7 @@ def _wmma_row(
         rows = (Digit("lane", 16, 2, 8), Digit("value", 1, 8, 1))
     return MatrixInstruction(
         f"wmma_{name}" if is_rdna3 else f"wmma_{name}_gfx12",
-        instructions,
+        matrix_set,
         *(16, 16, 16, 32, element, _ACCUMULATORS.get(element, "f32")),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, 16, 1),))),
         source="AMD RDNA3 ISA, 7.9" if is_rdna3 else "AMD RDNA4 ISA, 7.12",

@@ -97,7 +97,7 @@ def file(request: HttpRequest, key: str, digest: str) -> HttpResponseBase:
         return FileResponse(files.open_file(artifact.path, artifact.digest), content_type=_BYTES)
     except files.MissingFileError as error:
         if is_task:
-            raise dispatch.report_missing_file(leased, digest, str(error)) from None
+            raise dispatch.recover_from_missing_file(leased, digest, str(error)) from None
         raise leases.UnknownFileError(str(error)) from None
 
 

@@ -85,16 +85,18 @@ def file_of(lease: RemoteLease, digest: str) -> Artifact:
     return row.build.library
 
 
-def report_missing_file(lease: RemoteLease, digest: str, line: str) -> leases.LeaseOverError:
-    """Handle a file that the storage lost: a library is built again, and the task waits. Returns
-    the error to raise."""
+def recover_from_missing_file(
+    lease: RemoteLease, digest: str, reason: str
+) -> leases.LeaseOverError:
+    """Requeue the builds of a file that the storage lost, postpone the task and end the lease.
+    Returns the error to raise."""
     task = lease.tuning_task
     for row in task.candidates.filter(build__library__digest=digest).select_related("build"):
         assert row.build is not None
         builds.requeue(row.build)
-    work.postpone(task, Fault(line))
+    work.postpone(task, Fault(reason))
     leases.end(lease, LeaseEnd.FAILED)
-    return leases.LeaseOverError(line)
+    return leases.LeaseOverError(reason)
 
 
 def library_of(build: Build, file: Artifact) -> Library:

@@ -26,8 +26,7 @@ Rows = QuerySet[Any]
 
 
 def due_rows(kind: Kind, *, here: bool = False) -> tuple[Rows, ...]:
-    """Return the due rows of a queue, by model; with ``here`` those that this host can work on,
-    whatever other hosts could."""
+    """Return the due rows of a queue, by model; with ``here``, only those for this host."""
     if kind is Kind.PREPARE:
         unplanned = TuningRun.objects.filter(
             planned_at=None, state=State.QUEUED, graph__state=State.DONE

@@ -18,5 +18,5 @@ def build_row(row_type: type[Row], source: object, /, **values: Any) -> Row:
 
 
 def username(user: AbstractBaseUser | None) -> str:
-    """Return a user's name; "" for nobody and for a deleted account."""
+    """Return a user's name; "" for None, as for a deleted account."""
     return user.get_username() if user is not None else ""

@@ -58,12 +58,12 @@ MEANINGS: Mapping[str, str] = {
 
 def constant_rows() -> Iterator[tuple[str, tuple[str, ...], Constant]]:
     """Yield each constant with the targets that share its value, in the order of ``Machine``."""
-    known = {target: machine(find(target)).constants() for target in TARGETS}
-    for name in known[TARGETS[0]]:
-        alike: dict[Constant, list[str]] = {}
+    constants_of = {target: machine(find(target)).constants() for target in TARGETS}
+    for name in constants_of[TARGETS[0]]:
+        targets_by_constant: dict[Constant, list[str]] = {}
         for target in TARGETS:
-            alike.setdefault(known[target][name], []).append(target)
-        for constant, targets in alike.items():
+            targets_by_constant.setdefault(constants_of[target][name], []).append(target)
+        for constant, targets in targets_by_constant.items():
             yield name, tuple(targets), constant
 
 

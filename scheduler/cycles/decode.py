@@ -35,18 +35,18 @@ WAIT_REASONS = {
 class DecodedInstruction:
     """``busy`` is the cycles of the pipe, ``latency`` those until ``writes`` may be read (0: when
     the next instruction issues). ``chained`` are registers read only by the matrix pipe's own
-    accumulation. ``counts`` are the counters it increments, ``until`` gives for each counter how
-    many operations may remain; ``pause`` is the idle cycles."""
+    accumulation. ``until`` gives for each counter that it waits for how many operations may
+    remain; ``pause`` is the idle cycles."""
 
     index: int
-    act: IssueClass
+    issue_class: IssueClass
     pipe: Pipe | None
     busy: float
     latency: float = 0.0
     reads: int = 0
     chained: int = 0
     writes: int = 0
-    counts: tuple[Counter, ...] = ()
+    incremented_counters: tuple[Counter, ...] = ()
     until: tuple[tuple[Counter, int], ...] = ()
     pause: float = 0.0
     priority: int = 0
@@ -102,7 +102,9 @@ def _decode_instruction(
         case IssueClass.LDS:
             reads, writes = _registers(name, operands)
             counts = (Counter.LDS,)
-            return replace(decoded, busy=rates.cadence, reads=reads | writes, counts=counts)
+            return replace(
+                decoded, busy=rates.cadence, reads=reads | writes, incremented_counters=counts
+            )
         case IssueClass.MEMORY:
             reads, writes = _registers(name, operands)
             loads = bool(writes) or "_load" in name or gpu.stores_count_as_loads
@@ -111,12 +113,14 @@ def _decode_instruction(
                 decoded,
                 busy=rates.cadence,
                 reads=reads | writes,
-                counts=(counter, Counter.LDS) if name.startswith("flat_") else (counter,),
+                incremented_counters=(counter, Counter.LDS)
+                if name.startswith("flat_")
+                else (counter,),
                 direct=loads_to_lds(name, operands),
             )
         case IssueClass.SCALAR_LOAD:
             counter = Counter.SCALARS if gpu.scalar_loads_have_own_counter else Counter.LDS
-            return replace(decoded, busy=rates.scalar, counts=(counter,))
+            return replace(decoded, busy=rates.scalar, incremented_counters=(counter,))
         case IssueClass.SCALAR | IssueClass.BRANCH:
             return replace(decoded, busy=rates.scalar)
         case IssueClass.WAIT:
@@ -136,9 +140,9 @@ def _decode_vector(
     reads, writes = _registers(name, operands)
     shape, passes = matrix_shape(name), matrix.cycles(name, processor, operands)
     if shape is None or passes is None:
-        rate = vector_rate(name, processor)
-        busy: float = getattr(rates, rate)
-        if rate == "transcendental" and (name.endswith("_f64") or "_f64_" in name):
+        constant_name = vector_constant(name, processor)
+        busy: float = getattr(rates, constant_name)
+        if constant_name == "transcendental" and (name.endswith("_f64") or "_f64_" in name):
             busy *= 2
         more = rates.vector_latency - rates.vector
         latency = busy + more if more else 0.0
@@ -176,7 +180,7 @@ def _wait_counts(opcode: Opcode, operands: str) -> tuple[tuple[Counter, int], ..
     return tuple((counter, value) for counter in counters)
 
 
-def vector_rate(name: str, processor: str) -> str:
+def vector_constant(name: str, processor: str) -> str:
     """Return the constant for the cycles that a vector instruction occupies its pipe."""
     if rate := find_opcode(name).row.rate:
         return rate

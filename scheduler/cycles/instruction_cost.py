@@ -14,7 +14,7 @@ from scheduler import targets
 from scheduler.cycles import matrix
 from scheduler.cycles.constants import rates_at
 from scheduler.cycles.constants_table import MEANINGS
-from scheduler.cycles.decode import decode, vector_rate
+from scheduler.cycles.decode import decode, vector_constant
 from scheduler.isa.cuda.describe import rate_dtype
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
@@ -45,37 +45,37 @@ class Cost:
 def cost_of(target: Target, mnemonic: str) -> Cost:
     """Return the cost of an instruction on a target."""
     if isinstance(target.hardware, NvidiaHardware):
-        return Cost(tuple(_nvidia(target, mnemonic)), _UNPUBLISHED)
+        return Cost(tuple(_nvidia_facts(target, mnemonic)), _UNPUBLISHED)
     if not isinstance(target.hardware, AmdHardware) or target.emulates:
         return Cost((), f"Instruction costs on {target.name} are unknown.")
     if target.hardware.machine is None:
         return Cost((), f"The model has no figures for {target.name}.")
-    return Cost(tuple(_amd(target, mnemonic, target.hardware, target.hardware.machine)), "")
+    return Cost(tuple(_amd_facts(target, mnemonic, target.hardware, target.hardware.machine)), "")
 
 
-def _amd(target: Target, mnemonic: str, gpu: AmdHardware, known: Machine) -> Iterator[Fact]:
+def _amd_facts(target: Target, mnemonic: str, gpu: AmdHardware, machine: Machine) -> Iterator[Fact]:
     function = Function("", 1, 1, (Instruction(1, mnemonic, "", Kind.OTHER, 0),), {})
     (decoded,) = decode(function, gpu.processor, rates_at(target, End.FAST))
-    if decoded.act is IssueClass.MATRIX:
+    if decoded.issue_class is IssueClass.MATRIX:
         cycles = matrix.cycles(mnemonic, gpu.processor)
         source = "AMD's white papers and matrix instruction calculator: passes of 4 cycles"
         yield Fact("occupies the matrix pipe of its SIMD for", f"{cycles} cycles", source)
-        note = "m · n · k; a multiply-add counts as two"
-        yield Fact("operations", f"{matrix.flops(mnemonic):,}", note)
-    constants = known.constants()
-    for name in _CONSTANTS.get(decoded.act, ()):
-        rate = vector_rate(mnemonic, gpu.processor) if name == "vector" else name
-        constant = constants[rate]
+        definition = "m · n · k; a multiply-add counts as two"
+        yield Fact("operations", f"{matrix.flops(mnemonic):,}", definition)
+    constants = machine.constants()
+    for name in _CONSTANTS.get(decoded.issue_class, ()):
+        constant_name = vector_constant(mnemonic, gpu.processor) if name == "vector" else name
+        constant = constants[constant_name]
         ends = sorted({constant.fast, constant.slow})
-        if name == "vector" and decoded.busy != constant.fast:  # two passes
+        if name == "vector" and decoded.busy != constant.fast:  # f64 takes twice the cycles
             ends = [decoded.busy]
         value = "\N{EN DASH}".join(f"{end:g}" for end in ends)
-        yield Fact(MEANINGS[rate], f"{value} {constant.unit}", constant.source)
+        yield Fact(MEANINGS[constant_name], f"{value} {constant.unit}", constant.source)
     counters = _COUNTERS[gpu.scalar_loads_have_own_counter]
-    if decoded.counts:
-        names = ", ".join(counters[counter] for counter in decoded.counts)
+    if decoded.incremented_counters:
+        names = ", ".join(counters[counter] for counter in decoded.incremented_counters)
         yield Fact("counters", names, "AMD's ISA documents")
-    if decoded.act is IssueClass.FREE:
+    if decoded.issue_class is IssueClass.FREE:
         yield Fact("issue", "no issue slot", "LLVM; AMD's ISA documents")
 
 
@@ -111,7 +111,7 @@ _UNPUBLISHED = (
 )
 
 
-def _nvidia(target: Target, mnemonic: str) -> Iterator[Fact]:
+def _nvidia_facts(target: Target, mnemonic: str) -> Iterator[Fact]:
     board = next(iter(targets.boards(target.name)), None)
     dtype = rate_dtype(mnemonic)
     if board is not None and (rate := board.vector.get(dtype)):

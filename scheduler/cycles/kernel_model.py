@@ -265,7 +265,7 @@ class _LaunchModel:
             return round_of(self._function, decoded, traces[0], rates)
         # After ``reach`` instructions a wave has executed, at least once, the loads that make up
         # nearly all of its loads.
-        loads = {one.index for one in decoded if Counter.LOADS in one.counts}
+        loads = {one.index for one in decoded if Counter.LOADS in one.incremented_counters}
         reach = 0
         for wave in next(iter(traces.values())):
             indices, starts, counts = np.unique(

@@ -162,9 +162,9 @@ class _Means:
                 if touched := block.touched.get(index):
                     sums.add(touched, weight)
             memory: dict[str, float] = {}
-            if sums.count and one.act is IssueClass.LDS:
+            if sums.count and one.issue_class is IssueClass.LDS:
                 memory = {"conflict": sums.banks / sums.free if sums.free else 1.0}
-            elif sums.count and one.act is IssueClass.MEMORY:
+            elif sums.count and one.issue_class is IssueClass.MEMORY:
                 memory = {
                     "requests": sums.requests / sums.count,
                     "bytes_used": sums.used / sums.count,
@@ -222,7 +222,9 @@ class _Means:
         members = self._members(loop)
         spent = sum(self.spent[index] for index in members)
         decoded = self._modelled.decoded
-        busy = sum(self.busy[index] for index in members if decoded[index].act is IssueClass.MATRIX)
+        busy = sum(
+            self.busy[index] for index in members if decoded[index].issue_class is IssueClass.MATRIX
+        )
         return busy / spent if spent else 0.0
 
 

@@ -71,7 +71,7 @@ def paths_of(
 ) -> BlockPaths:
     """Return the paths of one block's waves. ``fresh`` gives, by instruction, the share of lines
     that come from the memory behind L2 (default 1)."""
-    barriers = frozenset(one.index for one in decoded if one.act is IssueClass.BARRIER)
+    barriers = frozenset(one.index for one in decoded if one.issue_class is IssueClass.BARRIER)
     shortened = shorten(function, [trace.executed for trace in traces], barriers)
     effects: list[list[Effect]] = [[None] * len(each.kept) for each in shortened]
     accesses: dict[int, _Accesses] = {}
@@ -86,7 +86,10 @@ def paths_of(
             sums.lanes += float(lanes[index])
         indices = kept.tolist()
         for position, (index, at) in enumerate(zip(indices, short.kept.tolist(), strict=True)):
-            if decoded[index].act in (IssueClass.LDS, IssueClass.MEMORY) and at in trace.accesses:
+            if (
+                decoded[index].issue_class in (IssueClass.LDS, IssueClass.MEMORY)
+                and at in trace.accesses
+            ):
                 entry = accesses.setdefault(index, _Accesses())
                 entry.waves.append(wave)
                 entry.positions.append(position)
@@ -97,7 +100,7 @@ def paths_of(
             for wave, position in zip(entry.waves, entry.positions, strict=True)
         ]
         name = function.instructions[index].mnemonic
-        if decoded[index].act is IssueClass.LDS:
+        if decoded[index].issue_class is IssueClass.LDS:
             costs = _lds_effects(name, entry.found, weights, processor, rates, touched[index])
         else:
             store, line, width = "_store" in name, rates.line, int(rates.l1_bytes_cycle)

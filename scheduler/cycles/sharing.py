@@ -51,7 +51,10 @@ def round_of(
         accesses: dict[int, list[Access]] = {}
         for position in trace.accesses:
             index = int(trace.executed[position])
-            if decoded[index].act is IssueClass.MEMORY and len(accesses.get(index, ())) < _ACCESSES:
+            if (
+                decoded[index].issue_class is IssueClass.MEMORY
+                and len(accesses.get(index, ())) < _ACCESSES
+            ):
                 access = trace.accesses[position]
                 if len(access.addresses):
                     accesses.setdefault(index, []).append(access)
@@ -69,7 +72,7 @@ def round_of(
     for trace in whole:
         indices, firsts = np.unique(trace.executed, return_index=True)
         for index, first in zip(indices.tolist(), firsts.tolist(), strict=True):
-            if index in address or decoded[index].act is not IssueClass.MEMORY:
+            if index in address or decoded[index].issue_class is not IssueClass.MEMORY:
                 continue
             if first in trace.accesses and len(trace.accesses[first].addresses):
                 address[index] = int(trace.accesses[first].addresses[0])

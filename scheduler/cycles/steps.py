@@ -106,26 +106,28 @@ class PathPreparer:
         self._decoded = decoded
         self._rates = rates
         self._lines = np.array([each.line for each in decoded], np.int64)
-        self._branches = np.array([each.act is IssueClass.BRANCH for each in decoded], bool)
-        self._alone = np.array([each.act in _WAVE_LOCAL for each in decoded], bool)
+        self._branches = np.array([each.issue_class is IssueClass.BRANCH for each in decoded], bool)
+        self._alone = np.array([each.issue_class in _WAVE_LOCAL for each in decoded], bool)
         self._touches = np.array(
-            [each.act in (IssueClass.LDS, IssueClass.MEMORY) for each in decoded], bool
+            [each.issue_class in (IssueClass.LDS, IssueClass.MEMORY) for each in decoded], bool
         )
         # Cycles from its issue until its wave can issue the next one; a barrier ends when all
         # waves have arrived.
         self._after = [
-            0.0 if each.act in (IssueClass.FREE, IssueClass.BARRIER) else rates.cadence + each.pause
+            0.0
+            if each.issue_class in (IssueClass.FREE, IssueClass.BARRIER)
+            else rates.cadence + each.pause
             for each in decoded
         ]
         self._written: list[_Result | None] = []
         for instruction in decoded:
             result = None  # its readers need not wait
             available = (instruction.latency, 0.0)
-            if instruction.act is IssueClass.MATRIX:
+            if instruction.issue_class is IssueClass.MATRIX:
                 accumulated = (instruction.busy, rates.matrix_chain)
                 code = REASON_CODES[StallReason.MATRIX]
                 result = _Result(instruction.writes, available, accumulated, code)
-            elif instruction.act is IssueClass.VECTOR and instruction.latency:
+            elif instruction.issue_class is IssueClass.VECTOR and instruction.latency:
                 code = REASON_CODES[StallReason.DEPENDENCY]
                 result = _Result(instruction.writes, available, available, code)
             self._written.append(result)
@@ -193,7 +195,7 @@ class PathPreparer:
             instruction = self._decoded[index]
             line = instruction.line if key & 4 else SAME_LINE
             after = self._after[index] + (self._rates.branch if key & 2 else 0.0)
-            act, busy = int(instruction.act), instruction.busy
+            act, busy = int(instruction.issue_class), instruction.busy
             step = (act, line, needs, after, busy, bool(key & 1), instruction)
             self._known[key, needs] = step
         return step
@@ -207,7 +209,7 @@ class PathPreparer:
         if known is not None and known[1] <= run:
             return known[0]
         instruction, touched = self._decoded[index], self._masks[index]
-        reads = instruction.reads if instruction.act is IssueClass.MATRIX else touched
+        reads = instruction.reads if instruction.issue_class is IssueClass.MATRIX else touched
         found: list[Need] = []
         elapsed, at = 0.0, position
         while at and elapsed <= self._longest:

@@ -105,9 +105,9 @@ def sum_waves(decoded: Sequence[DecodedInstruction], rates: Rates, waves: Sequen
     for one, cycles, executed in zip(decoded, totals.busy, totals.executed, strict=True):
         if one.pipe is not None:
             totals.pipes[one.pipe] += cycles
-        if one.act is IssueClass.MATRIX:
+        if one.issue_class is IssueClass.MATRIX:
             totals.pipes[Pipe.VECTOR] += executed * rates.vector
-        elif one.act is IssueClass.MEMORY:
+        elif one.issue_class is IssueClass.MEMORY:
             totals.served["addresses"] += cycles / rates.units
     banks = [
         weight[start + at] * cost[1]

@@ -392,9 +392,9 @@ class Unit:
     def _load_scalars(self, time: float, wave: Wave, instruction: DecodedInstruction) -> None:
         wave.free[IssueClass.SCALAR] = time + instruction.busy
         end = time + self._rates.scalar_latency
-        self._count(wave, instruction.counts, end)
-        if Counter.SCALARS not in instruction.counts:
-            last = wave.counters[instruction.counts[0]][-1]
+        self._count(wave, instruction.incremented_counters, end)
+        if Counter.SCALARS not in instruction.incremented_counters:
+            last = wave.counters[instruction.incremented_counters[0]][-1]
             self._count(wave, (Counter.SCALARS,), last)
 
     @staticmethod
@@ -423,7 +423,7 @@ class Unit:
             end = max(max(served, self._port_out[port]) + back, end)
             self._port_out[port] = end
         end += rates.lds_latency
-        self._count(wave, instruction.counts, end)
+        self._count(wave, instruction.incremented_counters, end)
         if wave.served is not None:
             wave.served[position] = start + max(busy, into)
 
@@ -442,7 +442,7 @@ class Unit:
             end = self._end_of_access(start, end, wave, effect, weight)
             if instruction.direct:  # the banks take the data when it arrives, assuming no conflicts
                 self._banks = max(self._banks, start) + effect.bytes_used / (4 * rates.lds_banks)
-        self._count(wave, instruction.counts, end)
+        self._count(wave, instruction.incremented_counters, end)
         if wave.served is not None:
             wave.served[position] = self._addresses
 

@@ -24,7 +24,7 @@ class Recipe:
         text = recipes.split(f"### {title}\n")[1].split("\n### ")[0]
         self._code = set(re.findall(r"`([^`]+)`", text))
         self.folder = folder
-        # With the compiled modules beside the sources, whose times they depend on.
+        # With compiled modules, which are valid for the sources' modification times.
         shutil.copytree(ROOT / "scheduler", folder / "scheduler", copy_function=shutil.copy2)
 
     def insert(self, file: str, before: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The recipes of ARCHITECTURE.md that add to the engine, each followed in a copy of it: nothing
+"""The recipes of ARCHITECTURE.md that add to the engine, each followed in a copy: nothing
 else has to be changed. Other recipes: of a backend in ``test_backends.py``, of a metric in
 ``tests/app/tuning/test_decision.py``, of a page and a column in ``tests/app/test_recipes.py``."""
 

@@ -23,7 +23,7 @@ import os, resource, signal, socket, sys
 from contextlib import suppress
 def make_handler():
     return handle
-def write(data):  # to standard output of the start, whatever its number is
+def write(data):  # to the original standard output, of any number
     for number in range(3, 10):
         with suppress(OSError):
             os.write(number, data)

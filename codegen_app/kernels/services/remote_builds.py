@@ -23,7 +23,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.errors import MachineError, Rejected, Stage, UserError
 
 _POLL_S = 0.1
-# A build that no other worker claimed by then is done here, beside the measurements.
+# A build that no other worker claimed by then is done by this process while it measures.
 _UNCLAIMED_AFTER_S = 1.0
 
 log = logging.getLogger(__name__)

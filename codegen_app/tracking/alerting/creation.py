@@ -144,8 +144,8 @@ def _lock_alerts(joining: Sequence[Change], rows: Collection[Change]) -> list[Al
 
 def _update_recovery(alert: Alert, status: AlertStatus, *, has_removed_changes: bool) -> None:
     """Record that the alert is back at the earlier level, or no longer is. If later points
-    disproved all its changes, close it if nobody has looked at it yet; otherwise its people are
-    notified, and decide."""
+    disproved all its changes, close it if it is untouched; otherwise notify its people, who
+    decide."""
     if alert.state not in _OPEN:
         return
     since, known = status.recovered_since, alert.recovered_at

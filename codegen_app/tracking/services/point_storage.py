@@ -139,7 +139,7 @@ def store(
 
 @dataclass
 class _Span:
-    """The added points of one series: one of them, the first and last time, and their number."""
+    """The added points of one series: an example, the first and last time, and the number."""
 
     example: Point
     first_at: datetime

@@ -57,7 +57,7 @@ def subjects(
     runs: Sequence[int] = (),
 ) -> tuple[Subject, ...]:
     """Return what to tune, from keys of rows and names of kernels: a problem once per graph, and no
-    node beside its whole graph.
+    node of a graph that is tuned as a whole.
 
     Nodes are the named ones, those that use a kernel, and that of a selection's problem in the
     newest graph that has it.

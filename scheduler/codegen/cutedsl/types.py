@@ -1,4 +1,4 @@
-"""Element types, and constants of them, as CuteDSL writes them."""
+"""Element types, and constants of these types, in CuteDSL."""
 
 from __future__ import annotations
 

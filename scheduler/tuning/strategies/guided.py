@@ -53,7 +53,7 @@ class GuidedSearch:
         self._refit_at = 0
         self._predicted: Indices = np.zeros(0, dtype=np.int64)
         self._predicted_position: dict[int, int] = {}
-        self._model_known: set[int] = set()  # known to the model, or left out of it
+        self._model_known: set[int] = set()  # known to the model, or excluded
         self._posterior: surrogate.Posterior | None = None
 
     def propose(self, history: History) -> int | None:

@@ -30,7 +30,7 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
     view = address.view_name(has_wrapper=bool(page.wrapper))
     page = with_generated_code(page, with_wrapper=view == GraphForm.WRAPPER)
     has_wrapper = bool(page.wrapper)
-    # The table beside the drawing; none if a text is shown there.
+    # The table next to the drawing; None if a text is shown there.
     table: Table[Any] | None = None
     form: TableForm | None = None
     if view == GraphForm.NODES:

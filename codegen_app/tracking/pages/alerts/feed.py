@@ -57,8 +57,8 @@ class FeedEntry:
 
 
 def feed_entries(state: str = "", kind: str = "", search: str = "") -> list[FeedEntry]:
-    """Return the last ``MAX_ENTRIES`` alerts of a state ("" for any, ``OPEN`` for alerts that
-    nobody closed) and a kind, with all words of ``search`` in the problem or device of a series (2
+    """Return the last ``MAX_ENTRIES`` alerts of a state ("" for any, ``OPEN`` for all that
+    are not closed) and a kind, with all words of ``search`` in the problem or device of a series (2
     queries)."""
     rows = Alert.objects.select_related("revision", "series")
     if state:

@@ -19,7 +19,7 @@ _WIDE_ROWS = 32  # rows of the wider instructions for 16-bit elements
 _HALF_BYTES = 2
 _REGISTER_BYTES = 4
 _LANE_READ_BYTES = 16  # at once
-_MIN_KEYS = 32  # of a tile that is in LDS beside the tile of values
+_MIN_KEYS = 32  # of a tile that shares LDS with the tile of values
 # Above this, tiles of 32 rows and keys do not fit into 64 KiB.
 _DEEP_HEAD_BYTES = 512
 # For addresses, and operands being read from LDS.

@@ -44,7 +44,7 @@ class GemmConfig:
     ``async_copies`` is 1 if tiles are copied to shared memory while others are multiplied, up to
     ``stages`` - 1 of them at once; other configurations omit it too. ``gemv`` is 1 if waves sum the
     columns of a few rows by vector instructions, without matrix instructions and LDS. ``stream_k``
-    is the number of blocks that divide all steps along k among them (``stream_k_configs``); 0: each
+    is the number of blocks that share all steps along k (``stream_k_configs``); 0: each
     tile has a block. ``direct_to_lds`` is 1 if loads write directly to LDS, up to ``stages`` - 1
     tiles ahead; ``setprio`` is then the priority of multiplying waves over the others.
     ``allow_tf32`` (Triton's name) is 1 if f32 is rounded and multiplied by the faster TF32 matrix

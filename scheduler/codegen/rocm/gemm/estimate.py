@@ -33,7 +33,7 @@ _MEMORY_SHARE = 0.81  # attainable share of the published bandwidth
 _MAX_SPREAD_RESULTS = 64  # of a lane: ``kSpreads`` of kiln/mma.h
 _MIN_STREAMED_US = 20.0  # of reading, for which the fit to long reads on gfx1100 holds
 _SINGLE_BUFFER_SHARE = 0.05  # of the products' cycles, which LDS stores do not overlap (gfx1100)
-_SHARED_TILE_FACTOR = 1.6  # for steps of shared tiles, each at another k: little of it is in L2
+_SHARED_TILE_FACTOR = 1.6  # for steps of shared tiles, each at another k: L2 holds little
 # For a step whose loads need no registers and are interleaved with the products.
 _DIRECT_LOAD_FACTOR = 0.98
 _CONFLICTING_ROW_BYTES = 128  # of LDS, from which lanes of 32x32 instructions conflict

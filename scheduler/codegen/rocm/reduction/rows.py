@@ -24,7 +24,7 @@ _MAX_REGISTER_BYTES = 192
 @dataclass(frozen=True)
 class LoopVersion:
     """A thread takes ``vector`` neighbouring steps at a time. Repeated reads stay in registers if a
-    thread takes at most ``steps`` of them; 0 if they are read again. With ``cut``, rows begin
+    thread takes at most ``steps`` steps; 0 if values are read again. With ``cut``, rows begin
     anywhere: packs begin at aligned addresses, and the rest of a row before and after them is
     processed one step at a time (``loops/alignment.py``)."""
 

@@ -25,7 +25,7 @@ STRIDED_COLUMN = "kiln::index_min(row + j * kAcross, xnumel - 1)"
 @dataclass(frozen=True)
 class Partials:
     """Workspace offsets of the blocks' results of each reduction, by name: bytes per row and slot;
-    ``row_bytes`` for all of them together."""
+    ``row_bytes`` is their sum."""
 
     offsets: Mapping[str, int]
     row_bytes: int

@@ -1,4 +1,4 @@
-"""Finds an instruction's row by its mnemonic: what is known of it by its name alone."""
+"""Finds an instruction's row, which holds what its mnemonic alone says."""
 
 from __future__ import annotations
 
