@@ -9,6 +9,7 @@ import os
 import threading
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
@@ -205,13 +206,21 @@ def test_who_asked_may_cancel_and_the_worker_stops(
     monkeypatch.setattr(work, "_MAX_INTERVAL_S", 0.02)
     stopped = threading.Event()
 
+    def cancel() -> int:
+        try:
+            return reader.post(f"/packings/{row.pk}/cancel").status_code
+        finally:
+            connection.close()
+
     def endless(_: BundleRequest, out: IO[bytes], progress: Progress) -> None:
         progress(3, 7)
         while Packing.objects.get().packed != 3:
             pass
         assert 'value="3"' in reader.get(row.get_absolute_url()).content.decode()
-        assert reader.post(f"/packings/{row.pk}/cancel").status_code == 302
         try:
+            # From another thread, as a web process would: this one is interrupted at once.
+            with ThreadPoolExecutor(1) as web:
+                assert web.submit(cancel).result() == 302
             while True:
                 out.write(b"x")
                 out.seek(0)
