@@ -90,11 +90,11 @@ class Session:
         assert self._device is not None and self._memory is not None and self._case is not None
         loaded = self._loaded[key]
         outputs = loaded.candidate.outputs
-        self._memory.prepare(outputs)
+        self._memory.poison_outputs(outputs)
         loaded.workspace.poison()
         loaded.kernel(loaded.calls[0], loaded.workspace.pointer)
         self._device.synchronize()
-        damaged = self._memory.damaged(outputs)
+        damaged = self._memory.damaged_buffers(outputs)
         if not loaded.workspace.is_intact():
             damaged = (*damaged, "workspace")
         storages = {

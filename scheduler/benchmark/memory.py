@@ -98,7 +98,7 @@ class CaseMemory:
         """Device address of a buffer."""
         return self._copies[copy][name].pointer
 
-    def prepare(self, outputs: Iterable[str]) -> None:
+    def poison_outputs(self, outputs: Iterable[str]) -> None:
         """Poison the outputs; restore those that are also inputs."""
         for name in outputs:
             self._copies[0][name].poison()
@@ -109,12 +109,12 @@ class CaseMemory:
         """Storage of a buffer of the first copy."""
         return self._copies[0][buffer.name].read(buffer.dtype.numpy)
 
-    def damaged(self, outputs: Iterable[str]) -> tuple[str, ...]:
+    def damaged_buffers(self, written: Iterable[str]) -> tuple[str, ...]:
         """Return the buffers whose guards were overwritten, and inputs whose contents were."""
-        written = set(outputs)
+        written_names = set(written)
         damaged_names = [name for name, block in self._copies[0].items() if not block.is_intact()]
         for name, data in self._case.inputs.items():
-            if name in written or name in damaged_names:
+            if name in written_names or name in damaged_names:
                 continue
             # Bit for bit, in pieces: a NaN equals itself, and no copy is made.
             content = self._copies[0][name].read(str(data.dtype)).view(np.uint8)

@@ -259,7 +259,7 @@ def _find_problems(
 
 def _write_bundle(
     arguments: argparse.Namespace,
-    plan: Schedule,
+    schedule: Schedule,
     chosen_by: ChosenBy,
     result: TuningResult,
     facts: dict[str, Any],
@@ -269,13 +269,13 @@ def _write_bundle(
 ) -> dict[str, Rejected]:
     """Write the bundle with the selected kernels, the ledger and the log, which begins with
     ``log_head``; return the kernels that do not compile, without which there is no bundle."""
-    slower = [fusion.node for fusion in fusions if fusion.unfused_is_faster]
-    plan = split_nodes(plan, slower) if slower else plan
-    target, hints = find(chosen_by.target), chosen_by.bindings
-    backend = pipeline.scheduling(plan, (target,))
+    faster_unfused = [fusion.node for fusion in fusions if fusion.unfused_is_faster]
+    schedule = split_nodes(schedule, faster_unfused) if faster_unfused else schedule
+    target, hint_bindings = find(chosen_by.target), chosen_by.bindings
+    backend = pipeline.scheduling(schedule, (target,))
 
     def chooser(bindings: Mapping[str, int]) -> pipeline.Chooser:
-        configs = result.configs | result.configs_at(hints) | result.configs_at(bindings)
+        configs = result.configs | result.configs_at(hint_bindings) | result.configs_at(bindings)
 
         def choose(node: SchedulerNode) -> TemplateCaller | None:
             chosen = configs.get(node.name)
@@ -285,8 +285,12 @@ def _write_bundle(
 
         return choose
 
-    smaller = [(bucket.symbol, bucket.at_most, chooser(bucket.bindings)) for bucket in buckets]
-    generated = pipeline.generate(plan, (target,), chooser(hints), smaller, chosen_by)
+    bucket_choosers = [
+        (bucket.symbol, bucket.at_most, chooser(bucket.bindings)) for bucket in buckets
+    ]
+    generated = pipeline.generate(
+        schedule, (target,), chooser(hint_bindings), bucket_choosers, chosen_by
+    )
     built = pipeline.build_kernels(
         generated.kernels,
         (target,),
@@ -304,11 +308,11 @@ def _write_bundle(
         arguments.out.mkdir(parents=True, exist_ok=True)
     else:
         builds = {key: build for key, build in built.items() if isinstance(build, Build)}
-        writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
+        writer.write(arguments.out, schedule, generated.manifest(), generated.kernels, builds)
         record_builds(builds.values())
     write_jsonl(
         arguments.out / bundle_paths.LEDGER,
-        facts | tune_report.run_facts(result),
+        facts | tune_report.run_header(result),
         result.entries,
         [fusion.to_json() for fusion in fusions],
     )

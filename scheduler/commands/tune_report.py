@@ -17,7 +17,7 @@ from scheduler.tuning.ledger import Entry, best_of_backends, legacy_state
 from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
 
 
-def run_facts(result: TuningResult) -> dict[str, Any]:
+def run_header(result: TuningResult) -> dict[str, Any]:
     """Return what a run spent, and why it ended."""
     return {
         "seconds": round(result.seconds, 3),
@@ -56,7 +56,7 @@ def print_report(
         print_progress(f"{kernel}: {rejected.reason}")
     is_modelled = times is TimeSource.MODELLED
     if arguments.json:
-        facts = run_facts(result) | {"total_seconds": round(meter.seconds, 3)}
+        facts = run_header(result) | {"total_seconds": round(meter.seconds, 3)}
         header = {"bundle": None if failed else str(arguments.out), "times": times, **facts}
         problems = [
             _problem_json(problem_result, is_modelled=is_modelled)

@@ -200,7 +200,7 @@ class _Unbatcher:
             return
         if node.target == _ASSERT:
             return
-        is_product = self._is_product(node)
+        is_product = self._classify_as_product(node)
         batches = {name: self._batch_of(name) for name in operands if name in self.tensors}
         rank = max(batch.rank for batch in batches.values())
         if is_product and any(batch.rank < 2 for batch in batches.values()):
@@ -233,7 +233,7 @@ class _Unbatcher:
             self._batches[output] = _Batch(union.sizes, len(meta.size))
 
     @staticmethod
-    def _is_product(node: Node) -> bool:
+    def _classify_as_product(node: Node) -> bool:
         """Whether the op is a matrix product, not an op that computes each element from the
         elements at the same index. Raises ``UserError`` for any other op, one that writes to a
         tensor, or that reads a list of tensors."""

@@ -143,7 +143,7 @@ def mish(x: Value) -> Value:
 
 
 def glu(b: Builder, self: Tensor, dim: int = -1) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     axis = dim % self.rank
     half_size = meta.size[axis]
     first = self.view(meta.size, lambda i: i)

@@ -45,7 +45,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     if not meta.dtype.is_float:
         raise Unsupported("attention of integers is not supported")
     if query.size[-1] == 0:

@@ -58,7 +58,7 @@ def _zero_output(b: Builder, output_number: int) -> Tensor | None:
     assert b.node is not None
     if b.node.outputs[output_number] not in b.graph.tensors:
         return None
-    meta = b.meta(output_number)
+    meta = b.output_meta(output_number)
     return full(meta.size, 0, meta.dtype)
 
 
@@ -71,7 +71,7 @@ def _log_sums(
     scale: float | None,
 ) -> Tensor:
     """log(sum(exp(scores))) of each row. If it is not read, nothing is computed."""
-    meta, compute_dtype = b.meta(1), query.dtype.compute_dtype
+    meta, compute_dtype = b.output_meta(1), query.dtype.compute_dtype
     size = (*query.size[:-1], key.size[-2])
     if meta.size[: len(size) - 2] != size[:-2]:
         raise Unsupported(
@@ -125,7 +125,7 @@ def attention_math(
         raise Unsupported("grouped-query attention that returns its weights is not supported")
     _check_dropout(dropout_p)
     result = attention(b, query, key, value, attn_mask, 0.0, is_causal, scale)
-    meta, compute_dtype = b.meta(1), query.dtype.compute_dtype
+    meta, compute_dtype = b.output_meta(1), query.dtype.compute_dtype
     scores = compute_scores(
         b, query, key, attn_mask, bool(is_causal), scale, meta.size, compute_dtype
     )

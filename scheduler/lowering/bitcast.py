@@ -22,7 +22,7 @@ _UNSIGNED = {1: DType.U8, 2: DType.U16, 4: DType.U32, 8: DType.U64}
 def view(b: Builder, self: Tensor, **_: Any) -> Tensor:
     """Another shape of the elements, or another type: the last dimension then scales with the ratio
     of the element sizes."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     return views.view(b, self) if dtype is self.dtype else bitcast(b, self, dtype)
 
 

@@ -105,7 +105,7 @@ class Builder:
         """The graph nodes that the next operation computes."""
         return (*self.sources, self._name) if self.node else self.sources
 
-    def meta(self, output: int = 0) -> TensorMeta:
+    def output_meta(self, output: int = 0) -> TensorMeta:
         """The graph's meta of an output of the node."""
         assert self.node is not None
         return self.graph.tensors[self.node.outputs[output]]

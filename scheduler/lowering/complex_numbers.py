@@ -80,7 +80,7 @@ def view_as_complex(b: Builder, self: Tensor) -> Tensor:
 
 
 def complex_op(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
-    parts = b.meta().dtype.real
+    parts = b.output_meta().dtype.real
     return elementwise(b, (real, imag), lambda x, y: call("complex", x, y), parts)
 
 
@@ -89,7 +89,7 @@ def polar(b: Builder, abs: Tensor, angle: Tensor) -> Tensor:
         parts = (magnitude * call(function, angle) for function in ("cos", "sin"))
         return call("complex", *parts)
 
-    return elementwise(b, (abs, angle), number, b.meta().dtype.real)
+    return elementwise(b, (abs, angle), number, b.output_meta().dtype.real)
 
 
 def absolute(b: Builder, self: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ def concatenate(tensors: Sequence[Tensor], dim: int, dtype: DType) -> Tensor:
 
 
 def cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     # torch accepts tensors of shape [0], whatever the other shapes are.
     parts = [t for t in tensors if t.size != (_ZERO,)] or list(tensors[:1])
     axis = normalize_dim(dim, len(meta.size))
@@ -60,7 +60,7 @@ def cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
 
 
 def stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     axis = normalize_dim(dim, len(meta.size))
     unsqueezed = [
         t.view((*t.size[:axis], _ONE, *t.size[axis:]), lambda i: (*i[:axis], *i[axis + 1 :]))
@@ -75,7 +75,7 @@ def stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
 def constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0) -> Tensor:
     """Pad with a constant. ``pad`` is (before, after) for the last dimension, then the one before
     it, …"""
-    meta = b.meta()
+    meta = b.output_meta()
     before, after = _before(self, pad), _before(self, pad[1:])
     b.check_output_shape([s + p + q for s, p, q in zip(self.size, before, after, strict=True)])
 
@@ -103,7 +103,7 @@ def pad_op(
 ) -> Tensor:
     if mode == "constant":
         return constant_pad(b, self, pad, value)
-    meta = b.meta()
+    meta = b.output_meta()
     return self.view(meta.size, source_index(self, meta.size, pad, mode))
 
 
@@ -161,7 +161,7 @@ def diff(
 ) -> Tensor:
     """Each element minus the one before it, along ``dim``."""
     axis = normalize_dim(dim, self.rank)
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     if n > _MAX_DIFFERENCES:
         raise Unsupported(f"differences of order {n} are not supported")
     if n == 0:
@@ -171,7 +171,7 @@ def diff(
     for order in range(n):
         length = current.size[axis] - 1
         if length.is_negative:
-            return Tensor(b.meta().size, dtype, lambda _: const(0, dtype))
+            return Tensor(b.output_meta().size, dtype, lambda _: const(0, dtype))
         later, before = (slice_dim(current, axis, start, length) for start in (_ONE, _ZERO))
 
         def difference(index: Index, later: Tensor = later, before: Tensor = before) -> Value:

@@ -21,7 +21,7 @@ from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.matmul import Operand, contract
-from scheduler.lowering.reductions import accumulator_type
+from scheduler.lowering.reductions import accumulator_dtype
 from scheduler.lowering.tensor import Epilogue, Index, Tensor
 from scheduler.lowering.views import slice_dim
 from scheduler.lowering.windows import InverseWindow, expand_to_rank
@@ -71,7 +71,7 @@ def _summed(
     dtype: DType,
 ) -> Tensor:
     """The sum for cases without matrix instructions: one input channel per group, or integers."""
-    accumulate = accumulator_type(dtype)
+    accumulate = accumulator_dtype(dtype)
     group_outputs = weight.size[1]
 
     def read(index: Index, reduction_index: Index) -> Value:

@@ -18,7 +18,7 @@ from scheduler.lowering import channels_last, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.conv_transpose import plus_bias, transposed_convolution
 from scheduler.lowering.matmul import Operand, contract
-from scheduler.lowering.reductions import accumulator_type, sum_over
+from scheduler.lowering.reductions import accumulator_dtype, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import reshape
 from scheduler.lowering.windows import Window, expand_to_rank, make_window
@@ -42,7 +42,7 @@ def convolution(
     **_: Any,
 ) -> Tensor:
     """out[n, o, p] = sum over c, t of x[n, c, window(p, t)] * w[o, c, t], then bias by channel."""
-    size = b.meta().size
+    size = b.output_meta().size
     if input.rank == weight.rank - 1:
         input = input.view((_ONE, *input.size), lambda i: i[1:])
         size = (_ONE, *size)
@@ -54,8 +54,8 @@ def convolution(
         kernel = zip(weight.size[2:], spacing, strict=True)
         padding = tuple((int(k) - 1) * d // 2 for k, d in kernel)
     steps = (stride, padding, dilation)
-    result = rule(b, input, weight, bias, steps, int(groups), size, b.meta().dtype)
-    return reshape(b, result, b.meta().size)
+    result = rule(b, input, weight, bias, steps, int(groups), size, b.output_meta().dtype)
+    return reshape(b, result, b.output_meta().size)
 
 
 def conv_transpose(
@@ -202,7 +202,7 @@ def _summed(
 ) -> Tensor:
     """A sum over the window, for cases without matrix instructions: one input channel per group, or
     integers."""
-    accumulate = accumulator_type(dtype)
+    accumulate = accumulator_dtype(dtype)
     group_outputs = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
     group_inputs = weight.size[1]
 
@@ -252,8 +252,8 @@ def convolution_backward(
         gradients[1] = _weight_gradient(b, windowed, fixed, weight, steps, group_count)
     if needs_bias:
         dims = tuple(d for d in range(grad_output.rank) if d != 1)
-        meta = b.meta(2)
-        accumulate = accumulator_type(meta.dtype)
+        meta = b.output_meta(2)
+        accumulate = accumulator_dtype(meta.dtype)
         gradients[2] = sum_over(
             b, grad_output, dims, dtype=meta.dtype, accumulate=accumulate, size=meta.size
         )
@@ -305,7 +305,7 @@ def _summed_weight_gradient(
     b: Builder, windowed: Tensor, fixed: Tensor, weight: Tensor, view: Window, groups: int
 ) -> Tensor:
     """The weight gradient without matrix instructions: one channel per group, or integers."""
-    accumulate = accumulator_type(weight.dtype)
+    accumulate = accumulator_dtype(weight.dtype)
     group_inputs = weight.size[1]
     group_outputs = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
 

@@ -29,33 +29,33 @@ def full(size: tuple[Expr, ...], value: Argument, dtype: DType) -> Tensor:
 
 
 def full_op(b: Builder, fill_value: Argument, **_: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     return full(meta.size, fill_value, meta.dtype)
 
 
 def constant(value: int) -> Callable[..., Tensor]:
     def rule(b: Builder, **_: Any) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         return full(meta.size, value, meta.dtype)
 
     return rule
 
 
 def fill(b: Builder, value: Argument, **_: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     if isinstance(value, Tensor) and value.dtype is meta.dtype:
         return value.view(meta.size, lambda _: ())
     return full(meta.size, value, meta.dtype)
 
 
 def scalar_tensor(b: Builder, s: Argument, **_: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     return full(meta.size, s, meta.dtype)
 
 
 def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Tensor:
     """``start + step * i``."""
-    meta = b.meta()
+    meta = b.output_meta()
     if isinstance(start, Tensor) or isinstance(step, Tensor):
         # Bounds known only at run time: computed in float64 or int64, as in torch.
         bound_dtype = DType.F64 if promoted_type((start, step)).is_float else DType.I64
@@ -119,7 +119,7 @@ def spaced_values(
     bounds and their difference are rounded to their type. With ``in_type`` (linspace) every
     intermediate value is rounded too, element numbers included. Without it (logspace) the bound of
     a single element is not rounded."""
-    meta = b.meta()
+    meta = b.output_meta()
     dtype = meta.dtype
     compute_dtype = dtype.compute_dtype if dtype.is_inexact else DType.F64
 
@@ -179,7 +179,7 @@ def triangle_indices(lower: bool) -> Callable[..., Tensor]:
     diagonal are those below a diagonal of the matrix rotated by half a turn, in reverse."""
 
     def rule(b: Builder, row: int, col: int, offset: int = 0, **_: Any) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         count = meta.size[1]
         shift = offset if lower else col - row - offset
 
@@ -230,7 +230,7 @@ def _position_below(number: Value, row: int, col: int, offset: int) -> tuple[Val
 
 
 def eye(b: Builder, **_: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
 
     def read(i: Index) -> Value:
         is_diagonal = trees.equal(i[0], i[1])

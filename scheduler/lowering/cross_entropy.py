@@ -109,7 +109,7 @@ def _rows(b: Builder, scores: Tensor, target: Tensor, weight: Tensor | None, ign
     elif scores.rank == 1:
         given_target = target
         target = target.view((), lambda _: (sympy.Integer(0),) * given_target.rank)
-    return Rows(b, scores, target, weight, ignored, b.meta().dtype.compute_dtype)
+    return Rows(b, scores, target, weight, ignored, b.output_meta().dtype.compute_dtype)
 
 
 def nll_loss(
@@ -121,7 +121,7 @@ def nll_loss(
     ignore_index: int = -100,
 ) -> Tensor:
     rows = _rows(b, self, target, weight, ignore_index)
-    return _reduced(b, rows, rows.loss, reduction, b.meta().dtype)
+    return _reduced(b, rows, rows.loss, reduction, b.output_meta().dtype)
 
 
 def nll_loss_forward(
@@ -134,8 +134,8 @@ def nll_loss_forward(
 ) -> tuple[Tensor, Tensor]:
     """The loss and the sum of the factors, which is 0 without a reduction."""
     rows = _rows(b, self, target, weight, ignore_index)
-    dtype = b.meta(1).dtype
-    loss = _reduced(b, rows, rows.loss, reduction, b.meta().dtype)
+    dtype = b.output_meta(1).dtype
+    loss = _reduced(b, rows, rows.loss, reduction, b.output_meta().dtype)
     if reduction == NONE:
         return loss, Tensor((), dtype, lambda _: const(0, dtype))
     return loss, sum_all(b, Tensor(rows.size, rows.dtype, rows.factor), dtype)
@@ -151,7 +151,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """The negative log-likelihood of the softmax. Targets are classes or class probabilities."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     compute_dtype = dtype.compute_dtype
     axis = class_axis(self.rank)
     scores = softmax.lazy_log_softmax(b, self, (axis,), compute_dtype)
@@ -200,7 +200,7 @@ def _probability_loss(
 ) -> Tensor:
     """The cross entropy with class probabilities. The mean is over the rows, whatever their
     weights."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     compute_dtype = dtype.compute_dtype
     axis = class_axis(scores.rank)
     classes = scores.size[axis]
@@ -259,7 +259,7 @@ def linear_cross_entropy_with_gradients(
     kind = MEAN if reduction == "mean" else SUM
     scores = _linear_scores(b, input, linear_weight, linear_bias)
     loss = cross_entropy(b, scores, target, weight, kind, ignore_index, label_smoothing)
-    metas = [b.meta(output) for output in (1, 2, 3)]
+    metas = [b.output_meta(output) for output in (1, 2, 3)]
     return loss, *(full(meta.size, 0, meta.dtype) for meta in metas)
 
 

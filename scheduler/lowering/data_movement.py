@@ -46,7 +46,7 @@ def flipud(b: Builder, self: Tensor) -> Tensor:
 
 def diag_embed(b: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last dimension as a diagonal, zeros elsewhere."""
-    meta = b.meta()
+    meta = b.output_meta()
     row, column = normalize_dim(dim1, self.rank + 1), normalize_dim(dim2, self.rank + 1)
 
     def read(i: Index) -> Value:
@@ -83,7 +83,7 @@ def linalg_diagonal(
 
 def trace(b: Builder, self: Tensor) -> Tensor:
     """The sum of the diagonal."""
-    meta = b.meta()
+    meta = b.output_meta()
     length = sympy.Min(*self.size)
     diagonal = self.view((length,), lambda i: (i[0], i[0]))
     return reductions.sum_over(b, diagonal, (0,), dtype=meta.dtype, size=meta.size)
@@ -124,7 +124,7 @@ def atleast(
 ) -> tuple[Tensor, ...]:
     """``atleast_1d``, ``atleast_2d``, ``atleast_3d`` for one tensor or several."""
     inputs = tensors if self is None else (self,)
-    return tuple(reshape(b, tensor, b.meta(k).size) for k, tensor in enumerate(inputs))
+    return tuple(reshape(b, tensor, b.output_meta(k).size) for k, tensor in enumerate(inputs))
 
 
 def hstack(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
@@ -150,7 +150,7 @@ def column_stack(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 def block_diag(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     """Block diagonal matrix: each matrix to the right of and below the one before it, zeros
     elsewhere."""
-    meta = b.meta()
+    meta = b.output_meta()
     blocks = [_at_least_rank(b, tensor, 2) for tensor in tensors]
     corners = [(_ZERO, _ZERO)]
     for block in blocks:
@@ -175,7 +175,7 @@ def block_diag(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 def chunk_cat(b: Builder, tensors: tuple[Tensor, ...], dim: int, num_chunks: int) -> Tensor:
     """Split each tensor into ``num_chunks`` chunks along ``dim``, padded with zeros, and
     concatenate the tensors chunk by chunk."""
-    meta = b.meta()
+    meta = b.output_meta()
     axis = normalize_dim(dim, tensors[0].rank)
     chunks = as_expr(num_chunks)
     flat_chunks = []
@@ -198,7 +198,7 @@ def chunk_cat(b: Builder, tensors: tuple[Tensor, ...], dim: int, num_chunks: int
 
 def flatten_dense_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     """All elements, one tensor after the other."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     result = concat.concatenate(
         [reshape(b, tensor, (product(tensor.size),)) for tensor in tensors], 0, dtype
     )
@@ -210,7 +210,7 @@ def cartesian_prod(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     """Rows are all combinations of one element of each tensor; the last tensor's varies fastest."""
     if len(tensors) == 1:
         return tensors[0]
-    rows = b.meta().size[0]
+    rows = b.output_meta().size[0]
     columns = []
     for k, tensor in enumerate(tensors):
         repeats = product(tuple(t.size[0] for t in tensors[k + 1 :]))
@@ -232,7 +232,7 @@ def pixel_unshuffle(b: Builder, self: Tensor, downscale_factor: int) -> Tensor:
     split_size = (FloorDiv(height, factor), factor, FloorDiv(width, factor), factor)
     split = reshape(b, self, (*leading, channels, *split_size))
     permuted = permute(split, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return reshape(b, permuted, b.meta().size)
+    return reshape(b, permuted, b.output_meta().size)
 
 
 def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
@@ -244,7 +244,7 @@ def channel_shuffle(b: Builder, self: Tensor, groups: int) -> Tensor:
 
 def take(b: Builder, self: Tensor, index: Tensor) -> Tensor:
     """Elements at positions of the flattened tensor."""
-    meta = b.meta()
+    meta = b.output_meta()
     count = product(self.size)
     flat = reshape(b, self, (count,))
 
@@ -256,7 +256,7 @@ def take(b: Builder, self: Tensor, index: Tensor) -> Tensor:
 
 def vander(b: Builder, x: Tensor, increasing: bool = False, **_: Any) -> Tensor:
     """Column j is ``x`` to the power j, counted from the last column unless ``increasing``."""
-    meta = b.meta()
+    meta = b.output_meta()
 
     def read(i: Index) -> Value:
         power = i[1] if increasing else meta.size[1] - 1 - i[1]
@@ -268,7 +268,7 @@ def vander(b: Builder, x: Tensor, increasing: bool = False, **_: Any) -> Tensor:
 
 def matrix_power(b: Builder, self: Tensor, n: int) -> Tensor:
     """Matrix power by repeated squaring; an inverse has no kernel."""
-    meta = b.meta()
+    meta = b.output_meta()
     if not isinstance(n, int) or n < 0:
         raise Unsupported(FACTORS.reason)  # a negative power needs an inverse
     if n == 0:
@@ -295,7 +295,7 @@ def _matrix_product(b: Builder, left: Tensor, right: Tensor) -> Tensor:
 
 def sum_to_size(b: Builder, self: Tensor, **_: Any) -> Tensor:
     """Sum over the dimensions that the requested size lacks."""
-    meta = b.meta()
+    meta = b.output_meta()
     leading_rank = self.rank - len(meta.size)
     dims = tuple(
         d
@@ -312,7 +312,7 @@ def unsafe_masked_index(
     b: Builder, self: Tensor, mask: Tensor, indices: tuple[Tensor | None, ...], fill: Any
 ) -> Tensor:
     """Elements where the mask holds, ``fill`` elsewhere; only elements under the mask are read."""
-    meta = b.meta()
+    meta = b.output_meta()
     selected = indexing.index_op(b, self, indices)
     is_selected = views.broadcast(mask, meta.size)
 

@@ -38,7 +38,7 @@ def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
 
 def dist(b: Builder, self: Tensor, other: Tensor, p: Any = 2) -> Tensor:
     """The norm of the difference over all elements."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     difference = _difference(self, other, dtype)
     return reduce_norm(b, difference, tuple(range(difference.rank)), float(p), dtype, ())
 
@@ -47,7 +47,7 @@ def pairwise_distance(
     b: Builder, x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
 ) -> Tensor:
     """The norm of x1 - x2 + eps over the last dimension."""
-    meta = b.meta()
+    meta = b.output_meta()
     difference = _difference(x1, x2, meta.dtype, eps)
     return reduce_norm(
         b, difference, (difference.rank - 1,), float(p), meta.dtype, None if keepdim else meta.size
@@ -58,7 +58,7 @@ def cosine_similarity(
     b: Builder, x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08
 ) -> Tensor:
     """The sum of products of both vectors, each divided by its norm (at least ``eps``)."""
-    meta = b.meta()
+    meta = b.output_meta()
     compute_dtype = meta.dtype.compute_dtype
     broadcast_pair = lazy_elementwise((x1, x2), lambda x, _: x, meta.dtype)
     dims = normalize_dims(dim, broadcast_pair.rank)
@@ -97,7 +97,7 @@ def cosine_embedding(
     reduction: int = MEAN,
 ) -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     compute_dtype = dtype.compute_dtype
     axis = target.rank
 
@@ -135,7 +135,7 @@ def triplet_margin(
     reduction: int = MEAN,
 ) -> Tensor:
     """max(0, margin + |anchor - positive| - |anchor - negative|)."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     compute_dtype = dtype.compute_dtype
 
     def distance(x: Tensor, y: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ def triplet_margin(
 
 def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     """Scale slices along ``dim`` whose norm exceeds ``maxnorm`` down to that norm."""
-    meta = b.meta()
+    meta = b.output_meta()
     norm_dtype = meta.dtype.compute_dtype.real
     (kept_dim,) = normalize_dims(dim, self.rank)
     dims = tuple(d for d in range(self.rank) if d != kept_dim)
@@ -179,7 +179,7 @@ def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
 
 def cdist(b: Builder, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> Tensor:
     """Distances between each row of ``x1`` and each row of ``x2``."""
-    meta = b.meta()
+    meta = b.output_meta()
     leading_rank = len(meta.size) - 2
     first, second = (broadcast(t, (*meta.size[:leading_rank], *t.size[-2:])) for t in (x1, x2))
 
@@ -196,7 +196,7 @@ def euclidean_dist(b: Builder, x1: Tensor, x2: Tensor) -> Tensor:
 
 def pdist(b: Builder, self: Tensor, p: float = 2.0) -> Tensor:
     """Distances between all pairs of rows, those of the first row first."""
-    meta = b.meta()
+    meta = b.output_meta()
     rows = self.size[0]
     if meta.size[0] == 0:
         return Tensor(meta.size, meta.dtype, lambda _: const(0.0, meta.dtype))
@@ -236,7 +236,7 @@ def _distance(
     b: Builder, size: Index, elements_at: Callable[[Index], tuple[Value, Value]], p: float
 ) -> Tensor:
     """The norm of the differences of pairs along the last dimension."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
 
     def read(index: Index) -> Value:
         return call("sub", *(upcast(element, dtype) for element in elements_at(index)))

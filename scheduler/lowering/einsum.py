@@ -22,7 +22,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.matmul import Operand
 from scheduler.lowering.pointwise import convert_result, elementwise, times
-from scheduler.lowering.reductions import accumulator_type, sum_over
+from scheduler.lowering.reductions import accumulator_dtype, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
@@ -89,7 +89,7 @@ def summed_product(b: Builder, operands: Sequence[tuple[Tensor, Labels]], result
 
     An extent of 1 matches any other extent of its name, as in broadcasting.
     """
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     parts = [_normalize_operand(tensor, labels) for tensor, labels in operands]
     while len(parts) > 1:
         x, y, *later_parts = parts
@@ -206,7 +206,7 @@ def _products(
 ) -> Tensor:
     """The product without matrix instructions: no sum, or integers."""
     size = tuple(sizes[label] for label in labels)
-    accumulate = accumulator_type(dtype)
+    accumulate = accumulator_dtype(dtype)
 
     def product(index: Index, inner: Index) -> Value:
         index_of_label = {**dict(zip(labels, index, strict=True)), **_label_indices(k, inner)}
@@ -246,7 +246,7 @@ def inner(b: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 def kron(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     """Each element of the first times all of the second."""
-    meta = b.meta()
+    meta = b.output_meta()
     rank = len(meta.size)
     extents = (*(_ONE,) * (rank - other.rank), *other.size)
 
@@ -265,7 +265,7 @@ def addbmm(
     """``beta * self`` plus ``alpha`` times the sum of the batches' products."""
     labels = [("b", "m", "k"), ("b", "k", "n")]
     result = summed_product(b, list(zip((batch1, batch2), labels, strict=True)), ("m", "n"))
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
 
     def function(x: Value, y: Value) -> Value:
         product = trees.scale_value(y, alpha, dtype)
@@ -281,7 +281,7 @@ def addr(
 ) -> Tensor:
     """``beta * self + alpha * vec1 vec2^T``."""
     column = vec1.view((vec1.size[0], _ONE), lambda i: i[:1])
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     if dtype is DType.BOOL:
         with_self = lambda x, y, z: x | y & z  # noqa: E731
         without_self = lambda _, y, z: y & z  # noqa: E731
@@ -300,7 +300,7 @@ def chain_matmul(b: Builder, matrices: tuple[Tensor, ...]) -> Tensor:
     result = matrices[0]
     for matrix in matrices[1:]:
         size = (result.size[0], matrix.size[1])
-        result = matmul.product(b, "mm", result, matrix, size, b.meta().dtype, None)
+        result = matmul.product(b, "mm", result, matrix, size, b.output_meta().dtype, None)
     return result
 
 

@@ -41,7 +41,7 @@ def embedding_bag(
     padding = -1 if padding_idx is None else padding_idx
     entries = reshape(b, indices, (product(indices.size),))
     bag = _bags(b, entries.size[0], offsets)
-    bags = b.meta(0).size[0]
+    bags = b.output_meta(0).size[0]
 
     def used(i: Index) -> Value:
         row = upcast(entries.at(i[:1]), DType.I64)
@@ -139,7 +139,7 @@ def _backward_outputs(
     outputs = (bag, sizes, maxima or sizes)
     results = []
     for output_number, tensor in enumerate(outputs[: len(b.node.outputs) - 1], start=1):
-        meta = b.meta(output_number)
+        meta = b.output_meta(output_number)
         results.append(materialize(b, Tensor(meta.size, meta.dtype, _zero_padded(tensor, meta))))
     return tuple(results)
 

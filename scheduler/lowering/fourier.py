@@ -51,7 +51,7 @@ def real_frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
 
 
 def _scaled_frequencies(b: Builder, points: Expr, spacing: float, number: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     compute_dtype = meta.dtype.compute_dtype
 
     def at(index: Index) -> Value:

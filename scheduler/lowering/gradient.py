@@ -39,7 +39,7 @@ def gradient(
     )
     results = []
     for output_number, (axis, step) in enumerate(zip(dims, steps, strict=True)):
-        dtype = b.meta(output_number).dtype
+        dtype = b.output_meta(output_number).dtype
         parts = differentiate(
             b, self, normalize_dim(axis, self.rank), 1 if step is None else step, edge_order
         )
@@ -53,7 +53,7 @@ def _uniform_gradient(
     b: Builder, x: Tensor, axis: int, step: Argument, edge_order: int
 ) -> Sequence[Tensor]:
     """Steps of one width. Differences are computed in the tensor's own type."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     length = x.size[axis]
 
     def scaled_difference(high: Tensor, low: Tensor, steps: int) -> Tensor:
@@ -94,7 +94,7 @@ def _nonuniform_gradient(
 ) -> Sequence[Tensor]:
     """Coordinates with any spacing: coefficients of three neighbours that are exact for
     parabolas."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     length = x.size[axis]
     count = coordinates.size[0] - 1
     widths = lazy_elementwise(

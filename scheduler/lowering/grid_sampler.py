@@ -15,7 +15,7 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.interpolation import cubic_weights, fraction
-from scheduler.lowering.reductions import accumulator_type
+from scheduler.lowering.reductions import accumulator_dtype
 from scheduler.lowering.resampling import read_at
 from scheduler.lowering.tensor import Index, Tensor
 
@@ -97,9 +97,9 @@ def grid_sampler(
 ) -> Tensor:
     """``grid`` [N, ..., 2 or 3] gives the positions; its last coordinate is along the input's first
     spatial dimension."""
-    meta = b.meta()
+    meta = b.output_meta()
     rank = input.rank - 2
-    accumulate = accumulator_type(input.dtype)
+    accumulate = accumulator_dtype(input.dtype)
     aligned = bool(align_corners)
     if interpolation_mode not in (_BILINEAR, _NEAREST, _CUBIC) or padding_mode not in range(3):
         raise Unsupported(
@@ -174,8 +174,8 @@ def _weighted_sum(
 
 def affine_grid(b: Builder, theta: Tensor, size: tuple[Any, ...], align_corners: bool) -> Tensor:
     """theta [N, d, d + 1] times (x, y, (z,) 1), with x along the last dimension of ``size``."""
-    meta = b.meta()
-    accumulate = accumulator_type(meta.dtype)
+    meta = b.output_meta()
+    accumulate = accumulator_dtype(meta.dtype)
     spatial = tuple(as_expr(n) for n in size[2:])
     rank = len(spatial)
 

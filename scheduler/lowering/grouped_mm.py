@@ -71,37 +71,53 @@ def _multiply_groups(
 ) -> Tensor:
     """Multiply x [S, K] by the matrix of each row's group in y [E, K, N]; ``row_and_column`` maps
     the index of the result to [S, N]."""
-    meta = b.meta()
-    accumulate = reductions.accumulator_type(meta.dtype)
-    count = y.size[0]
+    meta = b.output_meta()
+    accumulate_dtype = reductions.accumulator_dtype(meta.dtype)
+    group_count = y.size[0]
 
-    def read(index: Index, inner: Index) -> Value:
+    def read(index: Index, reduced_index: Index) -> Value:
         row, column = row_and_column(index)
         group = groups.at((row,))
-        is_in_group = group < upcast(index_value(count), DType.I64)
+        is_in_group = group < upcast(index_value(group_count), DType.I64)
         weight = b.indirect(
-            groups, (row,), count, lambda e: y.at((e, inner[0], column)), wrap=False
+            groups,
+            (row,),
+            group_count,
+            lambda expert: y.at((expert, reduced_index[0], column)),
+            wrap=False,
         )
-        product = call("mul", *(upcast(v, accumulate) for v in (x.at((row, *inner)), weight)))
-        return trees.masked_value(is_in_group, product, const(0, accumulate))
+        product = call(
+            "mul", *(upcast(v, accumulate_dtype) for v in (x.at((row, *reduced_index)), weight))
+        )
+        return trees.masked_value(is_in_group, product, const(0, accumulate_dtype))
 
     return b.reduction(
-        meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=accumulate
+        meta.size,
+        (x.size[1],),
+        ReductionKind.SUM,
+        read,
+        dtype=meta.dtype,
+        accumulate=accumulate_dtype,
     )
 
 
 def _sums_by_group(b: Builder, x: Tensor, y: Tensor, groups: Tensor) -> Tensor:
     """x [M, K] times y [K, N] → [E, M, N], each summed over the k of its group."""
-    meta = b.meta()
-    accumulate = reductions.accumulator_type(meta.dtype)
+    meta = b.output_meta()
+    accumulate_dtype = reductions.accumulator_dtype(meta.dtype)
 
-    def read(index: Index, inner: Index) -> Value:
+    def read(index: Index, reduced_index: Index) -> Value:
         group, row, column = index
-        is_own_group = call("eq", groups.at(inner), upcast(index_value(group), DType.I64))
-        factors = (x.at((row, *inner)), y.at((*inner, column)))
-        product = call("mul", *(upcast(value, accumulate) for value in factors))
-        return trees.masked_value(is_own_group, product, const(0, accumulate))
+        is_own_group = call("eq", groups.at(reduced_index), upcast(index_value(group), DType.I64))
+        factors = (x.at((row, *reduced_index)), y.at((*reduced_index, column)))
+        product = call("mul", *(upcast(value, accumulate_dtype) for value in factors))
+        return trees.masked_value(is_own_group, product, const(0, accumulate_dtype))
 
     return b.reduction(
-        meta.size, (x.size[1],), ReductionKind.SUM, read, dtype=meta.dtype, accumulate=accumulate
+        meta.size,
+        (x.size[1],),
+        ReductionKind.SUM,
+        read,
+        dtype=meta.dtype,
+        accumulate=accumulate_dtype,
     )

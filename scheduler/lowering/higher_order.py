@@ -24,7 +24,7 @@ from scheduler.limits import MAX_UNROLLED_NODES, MAX_UNROLLED_STEPS
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.concat import concatenate
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.loop_builder import Loop, condition_buffer, copy_rows
+from scheduler.lowering.loop_builder import Loop, condition_buffer, row_major_copy
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.tensor import Index, Tensor
 
@@ -71,18 +71,20 @@ def while_loop(
     carried_inputs: tuple[Tensor | int, ...],
     additional_inputs: tuple[Tensor | int, ...] = (),
 ) -> tuple[Tensor, ...]:
-    _check_draws(cond_fn, body_fn)
-    initial = [x for x in carried_inputs if isinstance(x, Tensor)]
-    if len(initial) != len(carried_inputs):
+    _reject_random_draws(cond_fn, body_fn)
+    carried_tensors = [x for x in carried_inputs if isinstance(x, Tensor)]
+    if len(carried_tensors) != len(carried_inputs):
         raise Unsupported("it carries a value that is not a tensor")
-    init = tuple(copy_rows(b, x) for x in initial)
+    carried_copies = tuple(row_major_copy(b, x) for x in carried_tensors)
     loop = Loop(
         b,
-        init,
-        condition=condition_buffer(b, b.inline_subgraph(cond_fn, (*init, *additional_inputs))),
+        carried_copies,
+        condition=condition_buffer(
+            b, b.inline_subgraph(cond_fn, (*carried_copies, *additional_inputs))
+        ),
     )
     result = b.inline_subgraph(body_fn, (*loop.carried, *additional_inputs))
-    next_values = _carried_values(b, loop, initial, result)
+    next_values = _check_carried_values(b, loop, carried_tensors, result)
     condition = condition_buffer(b, b.inline_subgraph(cond_fn, (*next_values, *additional_inputs)))
     return loop.end(next_values, condition=condition).carried
 
@@ -96,9 +98,9 @@ def scan(
 ) -> tuple[Tensor, ...]:
     steps = _unroll_count(combine_fn, xs)
     if steps is None:
-        loop = Loop(b, [copy_rows(b, x) for x in init], xs, steps=xs[0].size[0])
+        loop = Loop(b, [row_major_copy(b, x) for x in init], xs, steps=xs[0].size[0])
         results = b.inline_subgraph(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
-        next_values = _carried_values(b, loop, init, results[: len(init)])
+        next_values = _check_carried_values(b, loop, init, results[: len(init)])
         loop_result = loop.end(next_values, [loop.copy_unshared(x) for x in results[len(init) :]])
         return (*loop_result.carried, *loop_result.stacked)
     carried: tuple[Tensor, ...] = init
@@ -120,9 +122,11 @@ def associative_scan(
     steps = _unroll_count(combine_fn, xs)
     running = tuple(_slice(x, 0) for x in xs)
     if steps is None:
-        loop = Loop(b, [copy_rows(b, x) for x in running], xs, steps=xs[0].size[0] - 1, first=1)
+        loop = Loop(
+            b, [row_major_copy(b, x) for x in running], xs, steps=xs[0].size[0] - 1, first=1
+        )
         results = b.inline_subgraph(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
-        next_values = _carried_values(b, loop, running, results)
+        next_values = _check_carried_values(b, loop, running, results)
         loop_result = loop.end(next_values, [loop.copy_unshared(x) for x in next_values])
         firsts = [x.view((_ONE, *x.size), lambda index: index[1:]) for x in running]
         return tuple(
@@ -152,7 +156,7 @@ def map_op(
     return _stack(b, step_results)
 
 
-def _carried_values(
+def _check_carried_values(
     b: Builder, loop: Loop, before: Sequence[Tensor], results: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     """The values that a body passes to the next step, with the shapes that it received."""
@@ -171,14 +175,14 @@ def _carried_values(
     return tuple(loop.copy_unshared(x) for x in shaped)
 
 
-def _check_draws(*subgraphs: Subgraph) -> None:
+def _reject_random_draws(*subgraphs: Subgraph) -> None:
     if any(draws_random(node) for subgraph in subgraphs for node in subgraph.nodes):
         raise Unsupported("its body draws random numbers, which differ in each step")
 
 
 def _unroll_count(body: Subgraph, xs: Sequence[Tensor]) -> int | None:
     """The number of steps if the loop is unrolled; None if it stays a loop."""
-    _check_draws(body)
+    _reject_random_draws(body)
     if not xs or not xs[0].size:
         raise Unsupported("it scans no tensors")
     if any(not x.size or not x.size[0] == xs[0].size[0] for x in xs):

@@ -16,7 +16,7 @@ from scheduler.ir.values import Value, const, upcast
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.pointwise import materialize
-from scheduler.lowering.reductions import accumulator_type
+from scheduler.lowering.reductions import accumulator_dtype
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.windows import Window, expand_to_rank, inverse_window, make_window
 
@@ -37,7 +37,7 @@ def im2col(
     b: Builder, self: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> Tensor:
     """out[n, (c, kh, kw), (i, j)] = x[n, c, window (i, j) at tap (kh, kw)], 0 in the padding."""
-    meta = b.meta()
+    meta = b.output_meta()
     view = _view(self.size, kernel_size, dilation, padding, stride)
     taps, (width, columns) = product(view.kernel), (view.kernel[1], view.output[1])
 
@@ -63,9 +63,9 @@ def col2im(
     padding: Any,
     stride: Any,
 ) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     view = _view(meta.size, kernel_size, dilation, padding, stride)
-    windows, accumulate = inverse_window(view), accumulator_type(meta.dtype)
+    windows, accumulate = inverse_window(view), accumulator_dtype(meta.dtype)
     taps = product(view.kernel)
 
     def read(index: Index, tap: Index) -> Value:

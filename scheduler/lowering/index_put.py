@@ -374,7 +374,7 @@ def positions(b: Builder, mask: Tensor) -> Tensor:
 def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> Tensor:
     """One row of indices for each of the first nonzero elements, up to the number of rows of the
     result; missing rows are ``fill_value``."""
-    meta = b.meta()
+    meta = b.output_meta()
     count, fill = product(self.size), const(fill_value, DType.I64)
     if 0 in meta.size or count == 0:
         return materialize(b, Tensor(meta.size, DType.I64, lambda _: fill))
@@ -408,7 +408,7 @@ def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> 
 
 def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Replace elements where the mask holds by consecutive elements of ``source``."""
-    size = b.meta().size
+    size = b.output_meta().size
     target, is_selected = broadcast(self, size), broadcast(mask, size)
     flat_source = reshape(b, source, (product(source.size),))
     source_number = positions(b, is_selected)

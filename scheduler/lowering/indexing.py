@@ -21,7 +21,7 @@ _ZERO = sympy.Integer(0)
 
 def embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
     """out[i, d] = weight[indices[i], d]."""
-    meta = b.meta()
+    meta = b.output_meta()
 
     def read(index: Index) -> Value:
         return b.indirect(
@@ -33,7 +33,7 @@ def embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
 
 def gather(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     """out[i] = self[i with index[i] along dim]."""
-    meta = b.meta()
+    meta = b.output_meta()
     axis = normalize_dim(dim, self.rank)
 
     def read(i: Index) -> Value:
@@ -52,7 +52,7 @@ def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -
     if dim is None:
         flat = reshape(b, self, (product(self.size),))
         return gather(b, flat, 0, reshape(b, indices, (product(indices.size),)))
-    meta = b.meta()
+    meta = b.output_meta()
     axis = normalize_dim(dim, self.rank)
     broadcast_indices = broadcast(indices, meta.size)
     source = broadcast(self, (*meta.size[:axis], self.size[axis], *meta.size[axis + 1 :]))
@@ -60,7 +60,7 @@ def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -
 
 
 def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     axis = normalize_dim(dim, self.rank)
     if self.rank == 0:
         return self
@@ -86,7 +86,7 @@ def index_op(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Te
         raise Unsupported(
             "indexing by a mask is not supported: the size of its result depends on data"
         )
-    meta = b.meta()
+    meta = b.output_meta()
     width = max(t.rank for t in tensors)
     are_adjacent = indexed_dims == list(range(indexed_dims[0], indexed_dims[0] + len(indexed_dims)))
     first = indexed_dims[0] if are_adjacent else 0
@@ -126,7 +126,7 @@ def _read_at_indices(
 
 
 def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     if num_classes < 0:
         raise Unsupported("one_hot is not supported if the number of classes depends on data")
 

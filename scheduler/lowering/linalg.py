@@ -24,10 +24,10 @@ _INFINITY = float("inf")
 
 def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     """The sum of products along ``dim``; the tensors broadcast."""
-    meta = b.meta()
+    meta = b.output_meta()
     size = broadcast_size([x.size, y.size])
     first, second = broadcast(conj(b, x), size), broadcast(y, size)
-    accumulate = reductions.accumulator_type(meta.dtype)
+    accumulate = reductions.accumulator_dtype(meta.dtype)
 
     def read(index: Index) -> Value:
         return call("mul", *(upcast(vector.at(index), accumulate) for vector in (first, second)))
@@ -44,7 +44,7 @@ def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
 
 def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of three-element vectors along ``dim``, by default the first of size 3."""
-    meta = b.meta()
+    meta = b.output_meta()
     axis = meta.size.index(3) if dim is None else normalize_dim(dim, len(meta.size))
     first, second = broadcast(self, meta.size), broadcast(other, meta.size)
 
@@ -62,7 +62,7 @@ def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Te
 
 def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa: N803, ARG001
     """x to the powers 0, 1, … along a new last dimension."""
-    meta = b.meta()
+    meta = b.output_meta()
     compute_dtype = meta.dtype.compute_dtype
 
     def read(index: Index) -> Value:
@@ -78,7 +78,7 @@ def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa:
 
 def multi_dot(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
     """The product of matrices from left to right; the first and the last may be vectors."""
-    meta = b.meta()
+    meta = b.output_meta()
     *inner, last = tensors
     if not inner:
         raise Unsupported("a product of a single matrix is not supported")
@@ -103,7 +103,7 @@ def matrix_norm(
         return reductions.norm(b, self, ord=2, dim=dim)
     if ord not in (1, -1, _INFINITY, -_INFINITY):
         raise Unsupported(SPECTRA.reason)
-    meta = b.meta()
+    meta = b.output_meta()
     compute_dtype = meta.dtype.compute_dtype
     summed_dim, compared_dim = (rows, columns) if abs(ord) == 1 else (columns, rows)
     sizes = Tensor(self.size, compute_dtype, lambda i: call("abs", self.at(i)))

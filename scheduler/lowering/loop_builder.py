@@ -52,7 +52,7 @@ class Loop:
         first: int = 0,
         condition: Tensor | None = None,
     ) -> None:
-        """``init`` must be in memory owned by the loop (``copy_rows``). Either ``steps`` or
+        """``init`` must be in memory owned by the loop (``row_major_copy``). Either ``steps`` or
         ``condition``, one boolean, determines the number of steps; ``first`` is the slice of the
         first step."""
         assert (steps is None) is not (condition is None)
@@ -89,7 +89,7 @@ class Loop:
         } - self._used
         rows = layout.contiguous_strides(tensor.size)
         if tensor.buffer not in result or self._b.buffers[tensor.buffer].stride != rows:
-            tensor = copy_rows(self._b, tensor)
+            tensor = row_major_copy(self._b, tensor)
         self._used.add(tensor.buffer)
         return tensor
 
@@ -102,7 +102,7 @@ class Loop:
         """End the body: the values carried to the next step, the step's slices, and whether
         to continue.
 
-        ``carried`` and ``slices`` are results of ``copy_rows``.
+        ``carried`` and ``slices`` are results of ``row_major_copy``.
         """
         b = self._b
         carried_buffers = tuple(_buffer(b, x.size, x.dtype) for x in carried)
@@ -126,7 +126,7 @@ class Loop:
         return LoopResult(carried_buffers, tuple(stacked))
 
 
-def copy_rows(b: Builder, tensor: Tensor) -> Tensor:
+def row_major_copy(b: Builder, tensor: Tensor) -> Tensor:
     """A row-major copy."""
     return b.pointwise(tensor.size, tensor.dtype, tensor.at, layout.contiguous_strides(tensor.size))
 

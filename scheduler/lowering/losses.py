@@ -29,7 +29,7 @@ def squared(x: Value) -> Value:
 
 def reduce_loss(b: Builder, losses: Tensor, reduction: int, output: int = 0) -> Tensor:
     """The losses, their mean or their sum."""
-    meta = b.meta(output)
+    meta = b.output_meta(output)
     if reduction == NONE:
         return b.pointwise(losses.size, meta.dtype, losses.at)
     if reduction not in (MEAN, SUM):
@@ -50,7 +50,7 @@ def sum_all(b: Builder, tensor: Tensor, dtype: DType, after: Any = None) -> Tens
 def elementwise_loss(
     b: Builder, args: Sequence[Any], function: Callable[..., Value], reduction: int
 ) -> Tensor:
-    return reduce_loss(b, lazy_elementwise(args, function, b.meta().dtype), reduction)
+    return reduce_loss(b, lazy_elementwise(args, function, b.output_meta().dtype), reduction)
 
 
 def squared_error(x: Value, y: Value) -> Value:
@@ -159,7 +159,7 @@ def multi_margin(
     by the number of classes."""
     if p not in (1, 2):
         raise Unsupported(f"a multi-margin loss with p={p} is not supported")
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     compute_dtype = dtype.compute_dtype
     if self.rank == 0:
         self = self.view((sympy.Integer(1),), lambda _: ())

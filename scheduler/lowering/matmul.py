@@ -153,7 +153,7 @@ def matmul(
     b: Builder, problem: str, left: Tensor, right: Tensor, epilogue: Epilogue | None = None
 ) -> Tensor:
     """``left @ right`` by torch.matmul's rules, including vectors and broadcasting."""
-    meta = b.meta()
+    meta = b.output_meta()
     if left.rank == 0 or right.rank == 0:
         raise Unsupported("a matrix product of a 0-dimensional tensor is not supported")
     x = left if left.rank > 1 else left.view((_ONE, *left.size), lambda i: i[1:])
@@ -269,7 +269,7 @@ def _bias_epilogue(
         result = trees.scale_value(accumulator, alpha, compute_dtype)
         if bias is None or trees.is_zero_factor(beta, compute_dtype):
             return result
-        broadcast_bias = broadcast(bias, b.meta().size)
+        broadcast_bias = broadcast(bias, b.output_meta().size)
         return result + trees.scale_value(
             upcast(broadcast_bias.at(index), compute_dtype), beta, compute_dtype
         )
@@ -328,9 +328,9 @@ def addmv(
 
 
 def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     return b.pointwise(
-        b.meta().size,
+        b.output_meta().size,
         dtype,
         lambda i: times(upcast(self.at(i[:1]), dtype), upcast(vec2.at(i[1:]), dtype)),
     )

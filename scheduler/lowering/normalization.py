@@ -18,7 +18,7 @@ from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import materialize
 from scheduler.lowering.reductions import (
-    accumulator_type,
+    accumulator_dtype,
     divide_by_count,
     moments,
     reduced_count,
@@ -75,7 +75,7 @@ def _normalize_element(
     input: Tensor, average: Tensor | None, inverse: Tensor, index: Index, row: Index
 ) -> Value:
     """An element minus its row's mean, times the row's inverse deviation."""
-    value = upcast(input.at(index), accumulator_type(input.dtype))
+    value = upcast(input.at(index), accumulator_dtype(input.dtype))
     if average is not None:
         value = value - average.at(row)
     return value * inverse.at(row)
@@ -88,7 +88,7 @@ def _with_statistics(b: Builder, normalized: Tensor, *statistics: Tensor) -> Any
         return normalized
     results = [normalized]
     for output, tensor in enumerate(statistics, start=1):
-        meta = b.meta(output)
+        meta = b.output_meta(output)
         if tensor.dtype is not meta.dtype:
             read, dtype = tensor.at, meta.dtype
             tensor = b.realize(Tensor(tensor.size, dtype, lambda i: trees.cast(read(i), dtype)))  # noqa: B023, PLW2901
@@ -112,7 +112,7 @@ def rms_norm(
     """
     leading_rank = input.rank - len(normalized_shape)
     dims = tuple(range(leading_rank, input.rank))
-    accumulate = accumulator_type(input.dtype)
+    accumulate = accumulator_dtype(input.dtype)
     stabilizer = 2 * accumulate.eps if eps is None else eps
     inverse = sum_over(
         b,
@@ -129,7 +129,7 @@ def rms_norm(
         )
         return scale_and_shift(normalized, weight, None, index[leading_rank:])
 
-    return _with_statistics(b, b.pointwise(input.size, b.meta().dtype, read), inverse)
+    return _with_statistics(b, b.pointwise(input.size, b.output_meta().dtype, read), inverse)
 
 
 def group_norm(
@@ -234,7 +234,7 @@ def batch_norm_with_reserve(training: bool) -> Callable[..., tuple[Tensor, ...]]
 
 
 def _empty(b: Builder, output: int) -> Tensor:
-    meta = b.meta(output)
+    meta = b.output_meta(output)
     return full(meta.size, 0, meta.dtype)
 
 
@@ -251,7 +251,7 @@ def _normalize_batch(
 ) -> tuple[Any, ...]:
     """(output, mean, inverse deviation, new running mean, new running variance)."""
     assert b.node is not None
-    accumulate = accumulator_type(input.dtype)
+    accumulate = accumulator_dtype(input.dtype)
     average: Tensor
     variance: Tensor
     if input.rank < 2:  # an empty input: torch accepts it
@@ -278,7 +278,7 @@ def _normalize_batch(
     result = materialize(b, Tensor(input.size, input.dtype, read))
     if len(b.node.outputs) == 1:
         return result, None, None, None, None
-    if training or b.meta(1).size != (_ZERO,):
+    if training or b.output_meta(1).size != (_ZERO,):
         saved_statistics = _vector(b, 1, average.at), _vector(b, 2, inverse)
     else:  # the CPU saves no statistics in inference
         saved_statistics = _empty(b, 1), _empty(b, 2)
@@ -305,7 +305,7 @@ def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of each channel, [C]."""
     dims = (0, *range(2, input.rank))
     number = reduced_count(input, dims)
-    sum_dtype, accumulate = statistics_type(input.dtype), accumulator_type(input.dtype)
+    sum_dtype, accumulate = statistics_type(input.dtype), accumulator_dtype(input.dtype)
     average, variance = moments(
         b,
         input,
@@ -327,7 +327,7 @@ def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _vector(b: Builder, output: int, read: Callable[[Index], Value]) -> Tensor:
-    meta = b.meta(output)
+    meta = b.output_meta(output)
     return b.pointwise(meta.size, meta.dtype, read)
 
 

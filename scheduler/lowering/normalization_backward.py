@@ -21,7 +21,7 @@ from scheduler.ir.values import Value, call, upcast
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.reductions import (
-    accumulator_type,
+    accumulator_dtype,
     divide_by_count,
     reduced_count,
     row_index,
@@ -39,7 +39,7 @@ def _lazy_product(
     size: tuple[Expr, ...], dtype: DType, *factors_with_maps: tuple[Tensor | None, _IndexMap]
 ) -> Tensor:
     """The product of tensors, each read at its mapped index, in the accumulator type."""
-    accumulate = accumulator_type(dtype)
+    accumulate = accumulator_dtype(dtype)
 
     def read(index: Index) -> Value:
         factors = [
@@ -54,7 +54,7 @@ def _lazy_product(
 
 def _normalized(input: Tensor, mean: Tensor | None, inverse: Tensor, row: _IndexMap) -> Tensor:
     """x̂: the input minus its mean, times its inverse deviation."""
-    accumulate = accumulator_type(input.dtype)
+    accumulate = accumulator_dtype(input.dtype)
 
     def read(index: Index) -> Value:
         value = upcast(input.at(index), accumulate)
@@ -74,7 +74,7 @@ def _sum(
     size: Any = None,
 ) -> Tensor:
     """The sum over ``dims`` of ``x``, or of its products with ``factor``."""
-    accumulate = accumulator_type(x.dtype)
+    accumulate = accumulator_dtype(x.dtype)
 
     def before(value: Value, index: Index) -> Value:
         return value if factor is None else value * upcast(factor.at(index), accumulate)
@@ -97,7 +97,7 @@ def _input_gradient(
     *,
     centred: bool = True,
 ) -> Tensor:
-    accumulate = accumulator_type(dtype)
+    accumulate = accumulator_dtype(dtype)
     number = reduced_count(g, dims)
     projection = _sum(b, g, dims, accumulate, normalized)
     gradient_sum = _sum(b, g, dims, accumulate) if centred else None
@@ -131,7 +131,7 @@ def layer_norm_backward(
     """Gradients of layer_norm (three results), or without a mean, of rms_norm (two)."""
     leading_rank = input.rank - len(normalized_shape)
     dims, outer = tuple(range(leading_rank, input.rank)), tuple(range(leading_rank))
-    accumulate = accumulator_type(input.dtype)
+    accumulate = accumulator_dtype(input.dtype)
 
     def row(index: Index) -> Index:
         return (*index[:leading_rank], *(_ZERO,) * (rstd.rank - leading_rank))
@@ -174,7 +174,7 @@ def batch_norm_backward(
     ``batch_norm_backward``, ``save_var`` is the inverse deviation too."""
     uses_batch_statistics = bool(train) and bool(update)
     dims = (0, *range(2, input.rank))
-    accumulate = accumulator_type(input.dtype)
+    accumulate = accumulator_dtype(input.dtype)
     mean = save_mean if uses_batch_statistics else running_mean
     saved_inverse = save_invstd or save_var
 
@@ -206,7 +206,7 @@ def batch_norm_backward(
         gradients[0] = b.pointwise(input.size, input.dtype, lambda i: g.at(i) * inverse_at(i[1:2]))
     for output_number, factor in ((1, normalized), (2, None)):
         if output_mask[output_number]:
-            meta = b.meta(output_number)
+            meta = b.output_meta(output_number)
             gradients[output_number] = _sum(b, grad_out, dims, meta.dtype, factor, meta.size)
     return tuple(gradients)
 
@@ -222,7 +222,7 @@ def group_norm_backward(
     output_mask: tuple[bool, ...],
     **_: Any,
 ) -> tuple[Tensor | None, ...]:
-    accumulate = accumulator_type(input.dtype)
+    accumulate = accumulator_dtype(input.dtype)
     groups = sympy.Integer(int(group))
     group_channels = simplify(FloorDiv(input.size[1], groups))
     size = (input.size[0], groups, group_channels, *input.size[2:])
@@ -240,7 +240,7 @@ def group_norm_backward(
     outer = (0, *range(3, len(size)))
     for output_number, multiplier in ((1, normalized), (2, None)):
         if output_mask[output_number]:
-            meta = b.meta(output_number)
+            meta = b.output_meta(output_number)
             result = _sum(b, grad, outer, meta.dtype, multiplier, (groups, group_channels))
             gradients[output_number] = reshape(b, result, meta.size)
     return tuple(gradients)

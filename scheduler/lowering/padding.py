@@ -33,7 +33,7 @@ def pad_backward(mode: str) -> Callable[..., Tensor]:
     """Add every element's gradient to the element that it was copied from."""
 
     def rule(b: Builder, grad_output: Tensor, self: Tensor, padding: tuple[Any, ...]) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         source_places = source_index(self, grad_output.size, padding, mode)
         sources = Sources(grad_output.size, source_places, grad_output.at)
         base = full(meta.size, 0, meta.dtype)
@@ -47,12 +47,12 @@ def max_unpool(rank: int) -> Callable[..., Tensor]:
     wins."""
 
     def rule(b: Builder, self: Tensor, indices: Tensor, output_size: Any, **_: Any) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         leading_rank = self.rank - rank
         plane = meta.size[leading_rank:]
         strides = layout.contiguous_strides(plane)
 
-        def places(source: Index) -> tuple[Expr | Value, ...]:
+        def target_position(source: Index) -> tuple[Expr | Value, ...]:
             flat = upcast(indices.at(source), DType.I64)
             position: list[Expr | Value] = list(source[:leading_rank])
             for extent, stride in zip(plane, strides, strict=True):
@@ -61,9 +61,17 @@ def max_unpool(rank: int) -> Callable[..., Tensor]:
             return tuple(position)
 
         base = full(meta.size, 0, meta.dtype)
-        keys = tuple(range(self.rank))
+        written_dims = tuple(range(self.rank))
         return materialize(
-            b, overwrite(b, base, keys, self.size, places, lambda source, _: self.at(source))
+            b,
+            overwrite(
+                b,
+                base,
+                written_dims,
+                self.size,
+                target_position,
+                lambda source, _target: self.at(source),
+            ),
         )
 
     return rule

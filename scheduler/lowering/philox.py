@@ -31,7 +31,7 @@ def philox_rand(
     b: Builder, seed: Tensor, offset: Tensor, stride: Any = None, **_: Any
 ) -> tuple[Tensor, Tensor]:
     """Uniform numbers, and the amount by which the offset advances."""
-    meta = b.meta()
+    meta = b.output_meta()
     if stride is not None or not meta.dtype.is_float or meta.dtype.is_float8:
         raise Unsupported(
             f"torch's uniform random numbers of type {meta.dtype.label}, or with other "

@@ -44,7 +44,7 @@ def elementwise(
 
     A result that needs no memory (index arithmetic, an unchanged operand) stays a view.
     """
-    meta = b.meta()
+    meta = b.output_meta()
     dtype = compute or meta.dtype
     b.check_broadcast([a.size for a in args if isinstance(a, Tensor)] or [meta.size])
     operands = [broadcast(a, meta.size) if isinstance(a, Tensor) else a for a in args]
@@ -203,7 +203,7 @@ def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
     """add, sub and rsub: ``self op alpha * other``."""
 
     def rule(b: Builder, self: Argument, other: Argument, alpha: Argument = 1) -> Tensor:
-        dtype = b.meta().dtype
+        dtype = b.output_meta().dtype
 
         def function(x: Value, y: Value) -> Value:
             if reverse:
@@ -224,7 +224,7 @@ def mul(b: Builder, self: Argument, other: Argument) -> Tensor:
 
 
 def div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None = None) -> Tensor:
-    is_integer = not b.meta().dtype.is_float
+    is_integer = not b.output_meta().dtype.is_float
     if rounding_mode is None:
         return elementwise(b, (self, other), lambda x, y: x / y)
     if rounding_mode == "floor":
@@ -258,7 +258,7 @@ def bitwise(op: str) -> Callable[..., Tensor]:
     """A bitwise function; on booleans it is the logical one."""
 
     def rule(b: Builder, self: Argument, other: Argument | None = None) -> Tensor:
-        name = f"logical_{op}" if b.meta().dtype is DType.BOOL else f"bitwise_{op}"
+        name = f"logical_{op}" if b.output_meta().dtype is DType.BOOL else f"bitwise_{op}"
         args = (self,) if other is None else (self, other)
         return elementwise(b, args, lambda *x: call(name, *x))
 
@@ -280,7 +280,7 @@ def where(
 ) -> Tensor:
     if self is None or other is None:
         raise Unsupported("which elements are true depends on data")
-    meta = b.meta()
+    meta = b.output_meta()
     tensors = [x for x in (condition, self, other) if isinstance(x, Tensor)]
     b.check_broadcast([x.size for x in tensors])
     broadcast_condition = broadcast(condition, meta.size)
@@ -323,7 +323,7 @@ def pow_op(b: Builder, self: Argument, exponent: Argument) -> Tensor:
         3: lambda x: integer_power(x, 3),
         4: lambda x: integer_power(integer_power(x, 2), 2),
     }
-    if b.meta().dtype.is_inexact:
+    if b.output_meta().dtype.is_inexact:
         special_cases[-1] = lambda x: call("reciprocal", x)
         special_cases[-0.5] = lambda x: call("rsqrt", x)
         special_cases[-2] = lambda x: call("reciprocal", integer_power(x, 2))
@@ -390,7 +390,7 @@ def to(b: Builder, self: Tensor, **_: Any) -> Tensor:
 
 def convert_result(b: Builder, tensor: Tensor) -> Tensor:
     """The tensor converted to the element type of the node's result."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     if dtype is tensor.dtype:
         return tensor
     return materialize(b, Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))

@@ -18,7 +18,7 @@ from scheduler.ir.values import Value, call, const, index_value, upcast
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.reductions import accumulator_type, divide_by_count
+from scheduler.lowering.reductions import accumulator_dtype, divide_by_count
 from scheduler.lowering.tensor import Epilogue, Index, Tensor
 from scheduler.lowering.windows import (
     AdaptiveWindows,
@@ -43,9 +43,9 @@ def _pool(
     after: Epilogue | None = None,
 ) -> Tensor:
     """``kind`` over the window of each position; positions outside the input count as ``fill``."""
-    meta = b.meta(output)
+    meta = b.output_meta(output)
     leading_rank = tensor.rank - len(view.kernel)
-    accumulate = accumulator_type(tensor.dtype) if tensor.dtype.is_float else tensor.dtype
+    accumulate = accumulator_dtype(tensor.dtype) if tensor.dtype.is_float else tensor.dtype
     fill_value = fill
     if fill and not accumulate.is_float:
         has_sign = not accumulate.is_unsigned and accumulate is not DType.BOOL
@@ -72,7 +72,9 @@ def max_pool(rank: int) -> Callable[..., Any]:
         ceil_mode: bool = False,
     ) -> Any:
         kernel = expand_to_rank(kernel_size, rank)
-        view = make_window(self.size, b.meta().size, kernel, stride or kernel, padding, dilation)
+        view = make_window(
+            self.size, b.output_meta().size, kernel, stride or kernel, padding, dilation
+        )
         values = _pool(b, self, view, ReductionKind.MAX, -math.inf)
         assert b.node is not None
         if len(b.node.outputs) == 1:
@@ -122,7 +124,7 @@ def avg_pool(rank: int) -> Callable[..., Tensor]:
         divisor_override: int | None = None,
     ) -> Tensor:
         kernel = expand_to_rank(kernel_size, rank)
-        view = make_window(self.size, b.meta().size, kernel, stride or kernel, padding)
+        view = make_window(self.size, b.output_meta().size, kernel, stride or kernel, padding)
         leading_rank = self.rank - rank
 
         def after(acc: Value, index: Index) -> Value:
@@ -164,10 +166,10 @@ def _adaptive_pool(
     after: Callable[[AdaptiveWindows, Value, Index], Value],
     output: int = 0,
 ) -> Tensor:
-    meta = b.meta(output)
+    meta = b.output_meta(output)
     leading_rank = tensor.rank - rank
     windows = AdaptiveWindows(tensor.size[leading_rank:], meta.size[leading_rank:])
-    accumulate = accumulator_type(tensor.dtype)
+    accumulate = accumulator_dtype(tensor.dtype)
 
     def read(index: Index, tap: Index) -> Value:
         input_index = windows.input_index(index[leading_rank:], tap)
@@ -230,7 +232,7 @@ def _sum_over_windows(
     window and whether it touches; ``gradient`` its contribution: (leading index, window,
     position)."""
     leading_rank = self.rank - len(taps)
-    accumulate = accumulator_type(self.dtype)
+    accumulate = accumulator_dtype(self.dtype)
 
     def read(index: Index, tap: Index) -> Value:
         position = index[leading_rank:]
@@ -240,7 +242,7 @@ def _sum_over_windows(
         )
 
     return b.reduction(
-        self.size, taps, ReductionKind.SUM, read, dtype=b.meta().dtype, accumulate=accumulate
+        self.size, taps, ReductionKind.SUM, read, dtype=b.output_meta().dtype, accumulate=accumulate
     )
 
 
@@ -284,7 +286,7 @@ def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         kernel = expand_to_rank(kernel_size, rank)
         view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding)
-        accumulate = accumulator_type(self.dtype)
+        accumulate = accumulator_dtype(self.dtype)
         inverse = inverse_window(view)
 
         def gradient(leading: Index, windows: Index, _: Index) -> Value:
@@ -312,7 +314,7 @@ def max_pool_backward(rank: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         kernel = expand_to_rank(kernel_size, rank)
         view = make_window(self.size, grad_output.size, kernel, stride or kernel, padding, dilation)
-        inverse, accumulate = inverse_window(view), accumulator_type(self.dtype)
+        inverse, accumulate = inverse_window(view), accumulator_dtype(self.dtype)
 
         gradient = _argmax_gradient(grad_output, indices, view.input, accumulate)
         return _sum_over_windows(b, self, inverse.taps, _touching_window(inverse), gradient)
@@ -338,7 +340,7 @@ def _adaptive_windows(
 def adaptive_avg_backward(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
         windows, inverse, touching_window = _adaptive_windows(self, grad_output, rank)
-        accumulate = accumulator_type(self.dtype)
+        accumulate = accumulator_dtype(self.dtype)
 
         def gradient(leading: Index, window: Index, _: Index) -> Value:
             value = upcast(grad_output.at((*leading, *window)), accumulate)
@@ -352,7 +354,7 @@ def adaptive_avg_backward(rank: int) -> Callable[..., Tensor]:
 def adaptive_max_backward(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
         windows, inverse, touching_window = _adaptive_windows(self, grad_output, rank)
-        accumulate = accumulator_type(self.dtype)
+        accumulate = accumulator_dtype(self.dtype)
         gradient = _argmax_gradient(grad_output, indices, windows.input, accumulate)
         return _sum_over_windows(b, self, inverse.taps, touching_window, gradient)
 

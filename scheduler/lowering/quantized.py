@@ -45,7 +45,7 @@ def scaled_mm(
     ``use_fast_accum`` permits less exact hardware; ``scale_result`` only matters for 8-bit results,
     and only on NVIDIA GPUs.
     """
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     if scale_result is not None and dtype.is_float8:
         raise Unsupported(
             "scale_result is not supported: torch applies it on GPUs and ignores it on CPUs"
@@ -59,7 +59,7 @@ def scaled_mm(
         for factor in (rows.at((index[0], _ZERO)), columns.at((_ZERO, index[1]))):
             result = result * upcast(factor, compute_dtype)
         if bias is not None:
-            bias_element = broadcast(bias, b.meta().size).at(index)
+            bias_element = broadcast(bias, b.output_meta().size).at(index)
             result = result + upcast(bias_element, compute_dtype)
         return trees.cast(result, dtype) if dtype.is_float8 else result
 
@@ -177,7 +177,7 @@ def _quantize(
     limits: tuple[Any, Any],
 ) -> Tensor:
     """clamp(round(x * (1 / scale)) + zero point) in the type of the node's result."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     lowest, highest = (const(limit, DType.F32) for limit in _limits(dtype, limits))
     scales, zeros = _parameter_reader(b, scale, blocks), _parameter_reader(b, zero_point, blocks)
     if scales is None:
@@ -218,7 +218,7 @@ def _dequantize(
 ) -> Tensor:
     """(q - zero point) * scale in the type of the node's result. It uses no memory, so that it can
     become a product's operand."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     scales, zeros = _parameter_reader(b, scale, blocks), _parameter_reader(b, zero_point, blocks)
     if scales is None:
         raise Unsupported("affine quantization without a scale is not supported")
@@ -316,7 +316,7 @@ def choose_qparams_affine(
 
     results = []
     for output in range(2):
-        meta = b.meta(output)
+        meta = b.output_meta(output)
         part = Tensor(
             blocks.counts,
             meta.dtype,

@@ -116,7 +116,7 @@ def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> NumberRe
 def _fill_random(
     b: Builder, make_numbers: Callable[[Builder, tuple[Expr, ...], DType], NumberReader]
 ) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     if not meta.dtype.is_inexact:
         raise Unsupported(f"random numbers of type {meta.dtype.label} are not supported")
     return b.pointwise(meta.size, meta.dtype, make_numbers(b, meta.size, meta.dtype))
@@ -132,7 +132,7 @@ def randn(b: Builder, **_: Any) -> Tensor:
 
 def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
     """63 bits modulo the range, with torch's modulus."""
-    meta = b.meta()
+    meta = b.output_meta()
     if not isinstance(high, int) or not isinstance(low, int) or not low < high:
         raise Unsupported(f"random integers from {low} to below {high} are not supported")
     first, second = _word_reader(b, meta.size, 0), _word_reader(b, meta.size, 1)
@@ -148,7 +148,7 @@ def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
 
 def bernoulli(b: Builder, self: Tensor, p: Any = None, **_: Any) -> Tensor:
     """1 with probability ``p``, or the element's own probability, else 0."""
-    meta = b.meta()
+    meta = b.output_meta()
     probability = self if p is None else p
     broadcast_probability = (
         broadcast(probability, meta.size) if isinstance(probability, Tensor) else probability
@@ -170,7 +170,7 @@ def bernoulli(b: Builder, self: Tensor, p: Any = None, **_: Any) -> Tensor:
 
 
 def uniform(b: Builder, self: Tensor, **options: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     low: float = options.get("from", 0.0)
     width: float = options["to"] - low
     uniform_at = uniform_numbers(b, meta.size, meta.dtype)
@@ -188,7 +188,7 @@ def log_normal(b: Builder, mean: Argument = 1.0, std: Argument = 2.0, **_: Any) 
 def _normal_like(
     b: Builder, mean: Argument, std: Argument, function: Callable[[Value], Value]
 ) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     normal_at = normal_numbers(b, meta.size, meta.dtype)
     parameters = [broadcast(a, meta.size) if isinstance(a, Tensor) else a for a in (mean, std)]
 
@@ -200,7 +200,7 @@ def _normal_like(
 
 
 def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     compute_dtype = meta.dtype.compute_dtype
     uniform_at = _above_zero_reader(b, meta.size, compute_dtype)
 
@@ -211,7 +211,7 @@ def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tenso
 
 
 def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     compute_dtype = meta.dtype.compute_dtype
     uniform_at = uniform_numbers(b, meta.size, DType.F32)
 
@@ -225,7 +225,7 @@ def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **
 
 def geometric(b: Builder, self: Tensor, p: float, **_: Any) -> Tensor:
     """The number of trials, each with probability ``p``, until the first success."""
-    meta = b.meta()
+    meta = b.output_meta()
     compute_dtype = meta.dtype.compute_dtype if meta.dtype.is_float else DType.F32
     uniform_at = _above_zero_reader(b, meta.size, compute_dtype)
 
@@ -302,7 +302,7 @@ def native_dropout(
 
 
 def native_dropout_backward(b: Builder, grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
 
     def read(index: Index) -> Value:
         gradient = call("mul", *(upcast(t.at(index), meta.dtype) for t in (grad_output, mask)))
@@ -320,7 +320,7 @@ def rrelu(
     **_: Any,
 ) -> Tensor:
     """A random slope below 0 in training, otherwise the mean of both bounds."""
-    meta = b.meta()
+    meta = b.output_meta()
     uniform_at = uniform_numbers(b, meta.size, DType.F32)
     compute_dtype = meta.dtype.compute_dtype
 

@@ -18,7 +18,7 @@ from scheduler.lowering.activations import relu
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.concat import concatenate
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.loop_builder import Loop, copy_rows
+from scheduler.lowering.loop_builder import Loop, row_major_copy
 from scheduler.lowering.matmul import product
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, reshape, transpose
@@ -163,7 +163,7 @@ def _run_loop(
 ) -> tuple[Tensor, _State]:
     """``_direction`` as a loop over the steps."""
     ordered_inputs = _reverse_steps(inputs) if reverse else inputs
-    loop = Loop(b, [copy_rows(b, x) for x in state], [ordered_inputs], steps=inputs.size[0])
+    loop = Loop(b, [row_major_copy(b, x) for x in state], [ordered_inputs], steps=inputs.size[0])
     (step_input,) = loop.sliced
     row = step_input.view((_ONE, *step_input.size), lambda i: i[1:])
     result = step(b, row, 0, loop.carried, weights)
@@ -277,7 +277,7 @@ def _layer_rule(
             b, x, initial_states, params, *layer_options, step, adds_both_biases
         )
         output = transpose(result, 0, 1) if batch_first else result
-        metas = [b.meta(1 + k) for k in range(state_count)]
+        metas = [b.output_meta(1 + k) for k in range(state_count)]
         stacked_states = [
             _stacked([state[k] for state in final_states]) for k in range(state_count)
         ]
@@ -326,13 +326,13 @@ def mkldnn_rnn_layer(
     result, end_state = _direction(
         b, input, state, weights, _lstm_step, True, bool(reverse), unrolled
     )
-    meta = b.meta()
+    meta = b.output_meta()
     output = b.pointwise(meta.size, meta.dtype, result.at)
-    final_states = (reshape(b, s, b.meta(1 + k).size) for k, s in enumerate(end_state))
+    final_states = (reshape(b, s, b.output_meta(1 + k).size) for k, s in enumerate(end_state))
     assert b.node is not None
     if b.node.outputs[3] not in b.graph.tensors:
         return output, *final_states, None
-    meta = b.meta(3)  # the workspace for the gradient, which is empty
+    meta = b.output_meta(3)  # the workspace for the gradient, which is empty
     return output, *final_states, Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
 
 
@@ -349,7 +349,7 @@ def _cell(step: _Step, adds_both_biases: bool) -> Callable[..., Any]:
         weights = _Weights((w_ih, w_hh), has_biases=False)
         weights.biases = (b_ih, b_hh)
         states = hx if isinstance(hx, tuple) else (hx,)
-        meta = b.meta()
+        meta = b.output_meta()
         state = tuple(_batched(s) for s in states)
         x = _batched(input)
         inputs = _inputs(b, x.view((_ONE, *x.size), lambda i: i[1:]), weights, adds_both_biases)

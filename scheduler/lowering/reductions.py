@@ -33,7 +33,7 @@ def normalize_dims(dim: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted({normalize_dim(d, rank) for d in dims})) if rank else ()
 
 
-def accumulator_type(dtype: DType) -> DType:
+def accumulator_dtype(dtype: DType) -> DType:
     """f32 for f16, bf16 and f32; f64 and complex types unchanged; i64 for integers and booleans."""
     return dtype.accumulator
 
@@ -42,7 +42,7 @@ def statistics_type(dtype: DType) -> DType:
     """The type in which means and variances are summed: f64 for f32, as in torch. In f32 the
     rounding of a large mean would affect every difference from it, and squares of differences above
     1.8e19 would be infinite."""
-    return DType.F64 if dtype is DType.F32 else accumulator_type(dtype)
+    return DType.F64 if dtype is DType.F32 else accumulator_dtype(dtype)
 
 
 def reduce(
@@ -122,7 +122,7 @@ def divide_by_count(value: Value, number: Expr) -> Value:
 
 
 def sum_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     return sum_over(b, self, normalize_dims(dim, self.rank), dtype=meta.dtype, size=meta.size)
 
 
@@ -137,12 +137,12 @@ def mean(
 
 
 def mean_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     return mean(b, self, normalize_dims(dim, self.rank), meta.dtype, meta.size)
 
 
 def prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     return reduce(
         b,
         self,
@@ -163,7 +163,7 @@ def max_or_min(kind: ReductionKind) -> Callable[..., Any]:
     ) -> Any:
         if other is not None:
             return extreme_of_two(pairwise_op)(b, self, other)
-        meta = b.meta()
+        meta = b.output_meta()
         dims = normalize_dims(dim, self.rank)
         b.require_nonempty(self.size, dims)
         value_kind = kind
@@ -196,7 +196,7 @@ def _reduce_to_index(
         kind,
         dtype=DType.I64,
         accumulate=self.dtype.compute_dtype,
-        size=b.meta(output_number).size,
+        size=b.output_meta(output_number).size,
     )
 
 
@@ -211,7 +211,7 @@ def index_rule(kind: ReductionKind) -> Callable[..., Tensor]:
 
 def any_or_all(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         return reduce(
             b,
             self,
@@ -239,7 +239,7 @@ def moments(
     dimensions and are stored as ``stored_dtype``, by default f32 (f64 for f64), the second as
     ``dtype`` if given.
     """
-    stored_dtype = stored_dtype or accumulator_type(tensor.dtype)
+    stored_dtype = stored_dtype or accumulator_dtype(tensor.dtype)
     average = mean(b, tensor, dims, stored_dtype)
 
     def distance(index: Index) -> Value:
@@ -274,7 +274,7 @@ def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
         correction: Any = None,
         keepdim: bool = False,
     ) -> Any:
-        meta = b.meta()
+        meta = b.output_meta()
         dims = normalize_dims(dim, self.rank)
         removed_count = (1 if unbiased else 0) if correction is None else correction
         number = reduced_count(self, dims)
@@ -292,12 +292,12 @@ def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
         result = reshape(b, spread, meta.size)
         if not with_mean:
             return result
-        mean_dtype = b.meta(1).dtype
+        mean_dtype = b.output_meta(1).dtype
         converted = Tensor(
             average.size, mean_dtype, lambda i: trees.cast(average.at(i), mean_dtype)
         )
         stored = average if average.dtype is mean_dtype else b.realize(converted)
-        return result, reshape(b, stored, b.meta(1).size)
+        return result, reshape(b, stored, b.output_meta(1).size)
 
     return rule
 
@@ -313,7 +313,7 @@ def norm(
 ) -> Tensor:
     """The vector norm of order ``ord``, or ``p`` if it is None."""
     order = float(2 if p is None else p) if ord is None else float(ord)
-    meta = b.meta()
+    meta = b.output_meta()
     dims = normalize_dims(dim, self.rank)
     if order in _KIND_OF_INFINITE_ORDER:
         b.require_nonempty(self.size, dims)
@@ -381,7 +381,7 @@ def zero_if_empty(tensor: Tensor, dims: Iterable[int]) -> Epilogue:
 
 def scan(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         if self.rank == 0 or self.size[normalize_dim(dim, self.rank)] == 1:
             return elementwise(b, (self,), lambda x: x)
         return b.scan(self.size, normalize_dim(dim, self.rank), kind, self.at, meta.dtype)

@@ -32,7 +32,7 @@ from scheduler.lowering.interpolation import (
     tap_count,
 )
 from scheduler.lowering.pointwise import materialize
-from scheduler.lowering.reductions import accumulator_type
+from scheduler.lowering.reductions import accumulator_dtype
 from scheduler.lowering.scatter import Sources, combine
 from scheduler.lowering.tensor import Index, ReadAt, Tensor
 
@@ -67,7 +67,7 @@ def upsample_nearest(exact: bool) -> Callable[..., Tensor]:
     ) -> Tensor:
         tensor = self or input
         assert tensor is not None
-        meta = b.meta()
+        meta = b.output_meta()
         wide = tensor.dtype is DType.F64
         pixel_maps = [nearest(r, exact, wide) for r in _ratios(tensor.size, meta.size, scales)]
 
@@ -113,10 +113,10 @@ def upsample(taps: _TapFunction) -> Callable[..., Tensor]:
     ) -> Tensor:
         tensor = self or input
         assert tensor is not None
-        meta = b.meta()
+        meta = b.output_meta()
         if not tensor.dtype.is_float:
             raise Unsupported("interpolation of integers is not supported")
-        accumulate = accumulator_type(tensor.dtype)
+        accumulate = accumulator_dtype(tensor.dtype)
         ratios = _ratios(tensor.size, meta.size, scales, bool(align_corners))
 
         def read(index: Index) -> Value:
@@ -155,7 +155,7 @@ def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
     ) -> Tensor:
         tensor = self or input
         assert tensor is not None
-        meta = b.meta()
+        meta = b.output_meta()
         ratios = _ratios(tensor.size, meta.size, scales, bool(align_corners))
         if not tensor.dtype.is_float:
             raise Unsupported("interpolation of integers is not supported")
@@ -163,7 +163,7 @@ def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
             raise Unsupported("antialiasing by a ratio of symbolic sizes is not supported")
         for d in reversed(range(len(ratios))):
             is_last_pass = d == 0
-            dtype = meta.dtype if is_last_pass else accumulator_type(tensor.dtype)
+            dtype = meta.dtype if is_last_pass else accumulator_dtype(tensor.dtype)
             tensor = _filter_dim(b, tensor, d + 2, ratios[d], reach, dtype)
         return tensor
 
@@ -173,7 +173,7 @@ def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
 def _filter_dim(
     b: Builder, tensor: Tensor, dim: int, ratio: Ratio, reach: int, dtype: DType
 ) -> Tensor:
-    accumulate = accumulator_type(tensor.dtype)
+    accumulate = accumulator_dtype(tensor.dtype)
     numerator, denominator = int(ratio.numerator), int(ratio.denominator)
     support = max(numerator, denominator)
     taps = sympy.Integer(tap_count(ratio, reach))
@@ -226,7 +226,7 @@ def upsample_nearest_backward(exact: bool) -> Callable[..., Tensor]:
     def rule(
         b: Builder, grad_output: Tensor, output_size: Any, input_size: Any, **scales: Any
     ) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         wide = grad_output.dtype is DType.F64
         ratios = _ratios(meta.size, grad_output.size, scales)
         pixel_maps = [nearest(r, exact, wide) for r in ratios]
@@ -255,9 +255,9 @@ def upsample_backward(taps: _TapFunction, count: int) -> Callable[..., Tensor]:
         align_corners: bool,
         **scales: Any,
     ) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         rank = grad_output.rank
-        accumulate = accumulator_type(grad_output.dtype)
+        accumulate = accumulator_dtype(grad_output.dtype)
         ratios = _ratios(meta.size, grad_output.size, scales, bool(align_corners))
 
         def selected_taps(index: Index) -> list[tuple[Value, Value]]:
@@ -290,7 +290,7 @@ def _select_tap(taps: Taps, number: Expr) -> tuple[Value, Value]:
 
 
 def _scatter_sum(b: Builder, sources: Sources) -> Tensor:
-    meta = b.meta()
+    meta = b.output_meta()
     base = full(meta.size, 0, meta.dtype)
     return materialize(b, combine(b, base, ReductionKind.SUM, sources))
 

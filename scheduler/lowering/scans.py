@@ -17,7 +17,7 @@ from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import materialize, promoted_type
-from scheduler.lowering.reductions import accumulator_type, sum_over
+from scheduler.lowering.reductions import accumulator_dtype, sum_over
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import normalize_dim, slice_dim
 
@@ -200,14 +200,14 @@ def _areas(y: Tensor, x: Any, dim: int) -> Tensor:
 
 def trapezoid(b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1) -> Tensor:
     """The integral by the trapezoidal rule."""
-    meta = b.meta()
+    meta = b.output_meta()
     areas = _areas(y, x, dim)
     return sum_over(
         b,
         areas,
         (normalize_dim(dim, y.rank),),
         dtype=meta.dtype,
-        accumulate=accumulator_type(areas.dtype),
+        accumulate=accumulator_dtype(areas.dtype),
         size=meta.size,
         after=lambda acc, _: _halved(upcast(acc, meta.dtype), x, dx),
     )
@@ -221,7 +221,7 @@ def cumulative_trapezoid(
     b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1
 ) -> Tensor:
     """The cumulative integral by the trapezoidal rule."""
-    meta = b.meta()
+    meta = b.output_meta()
     areas = _areas(y, x, dim)
     axis = normalize_dim(dim, y.rank)
     if x is None:

@@ -89,7 +89,7 @@ def _search(
     b: Builder, sequence: Tensor, value: Any, right: bool, sorter: Tensor | None = None
 ) -> Tensor:
     dtype = promoted_type((sequence, value))
-    meta = b.meta()
+    meta = b.output_meta()
     length = sequence.size[-1]
 
     def element(index: Index, x: Expr) -> Value:
@@ -155,7 +155,7 @@ def isin(
     """Whether each element equals one of the test elements. NaN equals nothing."""
     queries = elements if elements is not None else element
     candidates = test_elements if test_elements is not None else test_element
-    size = b.meta().size
+    size = b.output_meta().size
     dtype = promoted_type((queries, candidates))
 
     def value(index: Index) -> Value:
@@ -227,7 +227,7 @@ def repeat_interleave(
     searched there."""
     if isinstance(repeats, int) and self is not None:
         return views.repeat_interleave(b, repeats, self, dim)
-    meta = b.meta()
+    meta = b.output_meta()
     if not isinstance(repeats, Tensor) or any(unbacked_sizes(extent) for extent in meta.size):
         raise Unsupported(DATA_DEPENDENT_SIZE.reason)
     if self is None:

@@ -42,7 +42,7 @@ def segment_reduce(
         raise Unsupported(f"a reduction by {reduce!r} is not supported")
     ends = _segment_ends(b, lengths, offsets)
     segment = _segment_numbers(b, data.size[: axis + 1], ends)
-    kind, meta, dtype = _KIND_OF_NAME[reduce], b.meta(), data.dtype
+    kind, meta, dtype = _KIND_OF_NAME[reduce], b.output_meta(), data.dtype
     initial_value = neutral_element(kind, dtype) if initial is None else const(initial, dtype)
 
     def places(i: Index) -> Sequence[Expr | Value]:

@@ -86,7 +86,7 @@ def diagonal_scatter(
 
 
 def _zeros(b: Builder, grad: Tensor) -> Tensor:
-    return full(b.meta().size, 0, grad.dtype)
+    return full(b.output_meta().size, 0, grad.dtype)
 
 
 def select_backward(
@@ -112,7 +112,7 @@ def unfold_backward(
 ) -> Tensor:
     """The sum over the windows that contain an element: those that begin less than ``size`` before
     it."""
-    meta = b.meta()
+    meta = b.output_meta()
     axis = normalize_dim(dim, len(meta.size))
     if not meta.size:
         return grad_in.view(meta.size, lambda _: (sympy.Integer(0),))

@@ -60,7 +60,7 @@ def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
     """exp(x - max) / sum, or the logarithm (x - max) - log(sum)."""
 
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         dims = normalize_dims(dim, self.rank)
         result = _normalize_rows(b, self, dims, meta.dtype.compute_dtype, log=log, safe=safe)
         return b.pointwise(meta.size, meta.dtype, result.at)
@@ -70,7 +70,7 @@ def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
 
 def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """max + log(sum(exp(x - max))); an infinite maximum counts as 0 in the difference."""
-    meta = b.meta()
+    meta = b.output_meta()
     compute_dtype = meta.dtype.compute_dtype
     dims = normalize_dims(dim, self.rank)
 
@@ -111,7 +111,7 @@ def softmax_backward(log: bool) -> Callable[..., Tensor]:
     """``y (g - sum(g y))``; for the logarithm ``g - exp(y) sum(g)``."""
 
     def rule(b: Builder, grad_output: Tensor, output: Tensor, dim: int, **_: Any) -> Tensor:
-        meta = b.meta()
+        meta = b.output_meta()
         compute_dtype = output.dtype.compute_dtype
         dims = normalize_dims(dim, output.rank)
 

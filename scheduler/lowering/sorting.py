@@ -61,7 +61,7 @@ def topk(
 ) -> Sorted:
     """Always sorted, even if ``sorted`` is false."""
     if self.rank == 0 and k == 0:
-        size = b.meta().size
+        size = b.output_meta().size
         return full(size, 0, self.dtype), full(size, 0, DType.I64)
     return sort_along(b, self, dim, bool(largest), as_expr(k))
 
@@ -73,7 +73,7 @@ def kthvalue(b: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = Fa
     axis, last = normalize_dim(dim, self.rank), as_expr(k) - 1
     b.require_nonempty(self.size, (axis,))
     values, indices = (slice_dim(tensor, axis, last, _ONE) for tensor in sorted_pair)
-    size = b.meta().size
+    size = b.output_meta().size
     return reshape(b, values, size), reshape(b, indices, size)
 
 
@@ -95,7 +95,7 @@ def median(*, ignores_nan: bool) -> Callable[..., Any]:
 
 
 def _median(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
-    size = b.meta().size
+    size = b.output_meta().size
     if self.rank == 0:
         return sort_along(b, self, dim)
     axis = normalize_dim(dim, self.rank)
@@ -193,7 +193,7 @@ def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         b, Tensor(self.size, DType.I64, length), (axis,), ReductionKind.ARGMAX, dtype=DType.I64
     )
     result = (take_position(b, tensor, axis, longest) for tensor in (values, indices))
-    size = b.meta().size
+    size = b.output_meta().size
     return tuple(reshape(b, tensor, size) for tensor in result)
 
 
@@ -233,7 +233,7 @@ class _Quantile:
         q_size = self._q.size if isinstance(self._q, Tensor) else ()
         row_size = tuple(e for d, e in enumerate(self._rows.size) if d != self._dim)
         quantiles = Tensor((*q_size, *row_size), self._dtype, self._element_at)
-        return reshape(self._b, self._b.realize(quantiles), self._b.meta().size)
+        return reshape(self._b, self._b.realize(quantiles), self._b.output_meta().size)
 
     def _element_at(self, index: Index) -> Value:
         q_rank = len(self._q.size) if isinstance(self._q, Tensor) else 0

@@ -157,11 +157,11 @@ def isreal(b: Builder, self: Tensor) -> Tensor:
 
 
 def angle(b: Builder, self: Tensor) -> Tensor:
-    """pi below 0, else 0."""
+    """pi is_negative 0, else 0."""
 
     def function(x: Value) -> Value:
-        below = x < 0
-        result = call("where", below, const(math.pi, x.dtype), const(0, x.dtype))
+        is_negative = x < 0
+        result = call("where", is_negative, const(math.pi, x.dtype), const(0, x.dtype))
         return call("where", call("isnan", x), x, result)
 
     return elementwise(b, (self,), function)
@@ -200,7 +200,7 @@ def shift(op: str) -> Callable[..., Tensor]:
     power of 2."""
 
     def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
-        dtype = b.meta().dtype
+        dtype = b.output_meta().dtype
         if dtype.is_float:
             sign = "mul" if op == "lshift" else "truediv"
             return elementwise(b, (self, other), lambda x, y: call(sign, x, call("exp2", y)))
@@ -232,7 +232,7 @@ def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
 def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     """The next value in the element's own type: kernels hold narrow types in f32, whose neighbours
     differ."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     if dtype.is_float8:
         raise Unsupported(f"nextafter in {dtype.label} is not supported")
     if dtype.compute_dtype is not dtype:

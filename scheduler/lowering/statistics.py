@@ -15,7 +15,13 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import lazy_elementwise
 from scheduler.lowering.pointwise import materialize
-from scheduler.lowering.reductions import accumulator_type, normalize_dims, reduce, sum_op, sum_over
+from scheduler.lowering.reductions import (
+    accumulator_dtype,
+    normalize_dims,
+    reduce,
+    sum_op,
+    sum_over,
+)
 from scheduler.lowering.scatter import Sources, count_sources
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import reshape
@@ -34,7 +40,7 @@ def aminmax(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) ->
             kind,
             dtype=self.dtype,
             accumulate=self.dtype.compute_dtype,
-            size=b.meta(output).size,
+            size=b.output_meta(output).size,
         )
         for output, kind in enumerate(kinds)
     )
@@ -50,7 +56,7 @@ def count_nonzero(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
         Tensor(self.size, DType.I64, is_set),
         normalize_dims(dim, self.rank),
         dtype=DType.I64,
-        size=b.meta().size,
+        size=b.output_meta().size,
     )
 
 
@@ -70,8 +76,8 @@ def _nan_to_zero(tensor: Tensor) -> Tensor:
 
 def nanmean(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     """The mean of the elements that are not NaN."""
-    meta = b.meta()
-    accumulate = accumulator_type(meta.dtype)
+    meta = b.output_meta()
+    accumulate = accumulator_dtype(meta.dtype)
     dims = normalize_dims(dim, self.rank)
 
     def counted(value: Value, _: Index) -> Value:

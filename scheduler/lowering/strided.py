@@ -31,7 +31,7 @@ def as_strided(
 
 def resize(b: Builder, self: Tensor, memory_format: Any = None, **_: Any) -> Tensor:
     """The elements in memory order, as many as the new shape has, in its row-major order."""
-    size = b.meta().size
+    size = b.output_meta().size
     if memory_format is not None:
         raise Unsupported("resizing a tensor to another memory format is not supported")
     if size == self.size:

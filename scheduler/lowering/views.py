@@ -105,7 +105,7 @@ def _matching_groups(
 
 
 def view(b: Builder, self: Tensor, **_: Any) -> Tensor:
-    return reshape(b, self, b.meta().size)
+    return reshape(b, self, b.output_meta().size)
 
 
 def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
@@ -169,7 +169,7 @@ def movedim(b: Builder, self: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 def expand(b: Builder, self: Tensor, **_: Any) -> Tensor:
-    return broadcast(self, b.meta().size)
+    return broadcast(self, b.output_meta().size)
 
 
 def identity(b: Builder, self: Tensor, **_: Any) -> Tensor:
@@ -188,7 +188,7 @@ def slice_op(
     axis = normalize_dim(dim, self.rank)
     if step < 1:
         raise Unsupported(f"a slice with step {step} is not supported")
-    first, length = start_along(b, start, self.size[axis]), b.meta().size[axis]
+    first, length = start_along(b, start, self.size[axis]), b.output_meta().size[axis]
     _check_slice_length(b, self.size[axis], first, end, step, length)
     return slice_dim(self, axis, first, length, step)
 
@@ -267,7 +267,7 @@ def split_op(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, 
     """split, split_with_sizes, chunk: the sizes of the pieces are those of the outputs."""
     axis = normalize_dim(dim, self.rank)
     assert b.node is not None
-    lengths = [b.meta(k).size[axis] for k in range(len(b.node.outputs))]
+    lengths = [b.output_meta(k).size[axis] for k in range(len(b.node.outputs))]
     if not b.may_be_equal(sympy.Add(*lengths), self.size[axis]):
         raise ContradictionError("the parts do not add up to the whole")
     return split_dim(self, axis, lengths)
@@ -308,7 +308,7 @@ def roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
 
 
 def repeat(b: Builder, self: Tensor, **_: Any) -> Tensor:
-    size = b.meta().size
+    size = b.output_meta().size
     leading_rank = len(size) - self.rank
     old_size = self.size
     return self.view(
@@ -337,7 +337,7 @@ def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     split = (*leading, FloorDiv(channels, factor * factor), factor, factor, height, width)
     n = len(leading)
     permuted = permute(reshape(b, self, split), (*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return reshape(b, permuted, b.meta().size)
+    return reshape(b, permuted, b.output_meta().size)
 
 
 def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -350,20 +350,20 @@ def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int
         index_of_dim[second] = i[-1] + max(offset, 0)
         return tuple(index_of_dim[d] for d in range(len(index_of_dim)))
 
-    return self.view(b.meta().size, index)
+    return self.view(b.output_meta().size, index)
 
 
 def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     axis = normalize_dim(dimension, self.rank)
     if not self.rank:
-        return self.view(b.meta().size, lambda _: ())
+        return self.view(b.output_meta().size, lambda _: ())
     return self.view(
-        b.meta().size, lambda i: (*i[:axis], step * i[axis] + i[-1], *i[axis + 1 : -1])
+        b.output_meta().size, lambda i: (*i[:axis], step * i[axis] + i[-1], *i[axis + 1 : -1])
     )
 
 
 def broadcast_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return tuple(broadcast(tensor, b.meta(k).size) for k, tensor in enumerate(tensors))
+    return tuple(broadcast(tensor, b.output_meta(k).size) for k, tensor in enumerate(tensors))
 
 
 def meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> tuple[Tensor, ...]:
@@ -376,5 +376,5 @@ def meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> t
         def index(i: Index, result_dim: int = result_dim) -> Index:
             return (i[result_dim],)
 
-        results.append(vector.view(b.meta(k).size, index))
+        results.append(vector.view(b.output_meta(k).size, index))
     return tuple(results)

@@ -19,7 +19,7 @@ _ZERO = sympy.Integer(0)
 
 def _window(b: Builder, length: int, periodic: bool, function: Callable[[Value], Value]) -> Tensor:
     """``function`` of the position as a fraction, from 0 to below 1 (``periodic``) or to 1."""
-    meta = b.meta()
+    meta = b.output_meta()
     intervals = length if periodic else length - 1
 
     def read(i: Index) -> Value:
@@ -96,7 +96,7 @@ def norm_except(b: Builder, v: Tensor, pow: Any = 2, dim: int = 0) -> Tensor:
     kept_dim = None if dim == -1 else dim
     dims = tuple(d for d in range(v.rank) if d != kept_dim)
     size = () if dim == -1 else None
-    return reduce_norm(b, v, dims, float(pow), b.meta().dtype, size)
+    return reduce_norm(b, v, dims, float(pow), b.output_meta().dtype, size)
 
 
 def weight_norm(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
@@ -105,7 +105,7 @@ def weight_norm(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
 
 def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """v g / |v|, and the norms."""
-    dtype = b.meta().dtype
+    dtype = b.output_meta().dtype
     kept_dim = None if dim == -1 else dim % v.rank
     dims = tuple(d for d in range(v.rank) if d != kept_dim)
     norms = reduce_norm(b, v, dims, 2.0, dtype.compute_dtype, None)
@@ -120,7 +120,7 @@ def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tup
     assert b.node is not None
     if len(b.node.outputs) == 1:
         return (result,)
-    norm_meta = b.meta(1)
+    norm_meta = b.output_meta(1)
     return result, b.pointwise(
         norm_meta.size,
         norm_meta.dtype,

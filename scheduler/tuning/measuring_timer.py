@@ -235,17 +235,17 @@ class MeasuringTimer:
 
 def _replay(measurement: Measurement) -> Sampler:
     """Return a sampler that repeats the samples of a measurement, which are of one launch each."""
-    readings = measurement.readings
-    launches = cycle(
+    telemetry = measurement.readings
+    timings = cycle(
         Timing(
-            ns, {name: values[index] for name, values in readings.items() if index < len(values)}
+            ns, {name: values[index] for name, values in telemetry.items() if index < len(values)}
         )
         for index, ns in enumerate(measurement.samples_ns)
     )
 
-    def sample(_: str, batch: int) -> Timing:
-        launch = next(launches)
-        return replace(launch, total_ns=launch.total_ns * batch)
+    def sample(_candidate_key: str, batch: int) -> Timing:
+        timing = next(timings)
+        return replace(timing, total_ns=timing.total_ns * batch)
 
     return sample
 

@@ -68,36 +68,38 @@ class Posterior:
         self._factor = _cholesky(points[known_indices], hyperparameters)
         covariance = _kernel(points[known_indices], points, hyperparameters.scales)
         solved = _solve_triangular(self._factor, covariance)
-        self._solved = np.empty((2 * len(known_indices) + 16, len(points)))
-        self._solved[: len(known_indices)] = solved
-        self._explained: Floats = np.einsum("ij,ij->j", solved, solved)
+        self._whitened_covariance = np.empty((2 * len(known_indices) + 16, len(points)))
+        self._whitened_covariance[: len(known_indices)] = solved
+        self._explained_variance: Floats = np.einsum("ij,ij->j", solved, solved)
 
     def add(self, index: int) -> None:
         """Add an index whose value is known."""
-        size, points = len(self.known), self._points
+        known_count, points = len(self.known), self._points
         covariance = _kernel(points[[index]], points, self._hyperparameters.scales)[0]
-        factor_row = self._solved[:size, index].copy()
-        squared = 1.0 + self._hyperparameters.noise + _JITTER - float(factor_row @ factor_row)
-        pivot = float(np.sqrt(max(squared, _JITTER)))
-        new_row = (covariance - factor_row @ self._solved[:size]) / pivot
-        if size == len(self._solved):
-            self._solved = np.vstack([self._solved, np.empty_like(self._solved)])
-        self._solved[size] = new_row
-        self._explained += new_row * new_row
-        factor = np.zeros((size + 1, size + 1))
-        factor[:size, :size] = self._factor
-        factor[size, :size], factor[size, size] = factor_row, pivot
+        factor_row = self._whitened_covariance[:known_count, index].copy()
+        squared_pivot = 1.0 + self._hyperparameters.noise + _JITTER - float(factor_row @ factor_row)
+        pivot = float(np.sqrt(max(squared_pivot, _JITTER)))
+        new_row = (covariance - factor_row @ self._whitened_covariance[:known_count]) / pivot
+        if known_count == len(self._whitened_covariance):
+            self._whitened_covariance = np.vstack(
+                [self._whitened_covariance, np.empty_like(self._whitened_covariance)]
+            )
+        self._whitened_covariance[known_count] = new_row
+        self._explained_variance += new_row * new_row
+        factor = np.zeros((known_count + 1, known_count + 1))
+        factor[:known_count, :known_count] = self._factor
+        factor[known_count, :known_count], factor[known_count, known_count] = factor_row, pivot
         self._factor = factor
         self.known.append(index)
 
     def predict(self, values: Floats) -> tuple[Floats, Floats]:
         """Return mean and standard deviation at every point, in the unit of ``values``
         (standardised, one per known index)."""
-        size = len(self.known)
+        known_count = len(self.known)
         weights = _solve_triangular(self._factor, values)
-        variance = max(float(weights @ weights) / size, _MIN_VARIANCE)
-        unexplained = np.maximum(1.0 - self._explained, _MIN_VARIANCE)
-        return weights @ self._solved[:size], np.sqrt(unexplained * variance)
+        variance = max(float(weights @ weights) / known_count, _MIN_VARIANCE)
+        unexplained = np.maximum(1.0 - self._explained_variance, _MIN_VARIANCE)
+        return weights @ self._whitened_covariance[:known_count], np.sqrt(unexplained * variance)
 
 
 def _evidence(points: Floats, values: Floats, hyperparameters: Hyperparameters) -> float:

@@ -60,7 +60,7 @@ class RecordedKernels:
         self.run, self.graph = run, graph
         self.finished_at = datetime.fromisoformat(run.finished_at)
         self._texts = texts
-        self._offered: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
+        self._configs_by_node: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
 
     def node(self, task: TaskRecord) -> tuple[TemplateNode, Problem]:
         """Return the first node that has the task's problem."""
@@ -156,13 +156,13 @@ class RecordedKernels:
     def _configs(self, backend: BaseScheduling, node: TemplateNode) -> list[dict[str, ConfigValue]]:
         """Return a backend's configurations for a node, the default first."""
         key = id(backend), node.name
-        if key not in self._offered:
+        if key not in self._configs_by_node:
             template = backend.template(self.scheduled.node(node.name))
             configs = [dict(config) for config in template.configs()]
             if backend in (self._backend.members[0], self.scheduled.backend):
                 configs = [dict(template.default_config()), *configs]
-            self._offered[key] = configs
-        return self._offered[key]
+            self._configs_by_node[key] = configs
+        return self._configs_by_node[key]
 
 
 def _display_only_kernel(

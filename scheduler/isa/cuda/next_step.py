@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.build.cuda.occupancy import Demand, Limiter, occupancy
-from scheduler.isa.bisect import greatest_smaller
+from scheduler.isa.bisect import greatest_amount_with_more_waves
 from scheduler.targets import Target
 
 _MOST_THREADS = 1024  # of a block
@@ -42,7 +42,7 @@ def next_step(demand: Demand, target: Target) -> NextStep | None:
             changed: dict[str, Any] = {name: count}
             return occupancy(replace(demand, **changed), target).warps
 
-        have = greatest_smaller(amount, least, now.warps, warps)
+        have = greatest_amount_with_more_waves(amount, least, now.warps, warps)
         if have is None:
             return None
         change, more = amount - have, warps(have)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.build.rocm.occupancy import Demand, Limiter, occupancy
-from scheduler.isa.bisect import greatest_smaller
+from scheduler.isa.bisect import greatest_amount_with_more_waves
 from scheduler.targets import Target
 
 # The field of ``Demand``, and its unit in the singular and in the plural.
@@ -32,28 +32,29 @@ def next_step(demand: Demand, target: Target) -> NextStep | None:
 
     None when the hardware's maximum is reached, or when no change of one resource helps.
     """
-    now = occupancy(demand, target)
-    if now.limiter in _AMOUNTS:
-        name, one, many = _AMOUNTS[now.limiter]
-        have: int = getattr(demand, name)
+    current = occupancy(demand, target)
+    if current.limiter in _AMOUNTS:
+        field, singular, plural = _AMOUNTS[current.limiter]
+        used: int = getattr(demand, field)
 
         def waves(count: int) -> int:
-            changed: dict[str, Any] = {name: count}
+            changed: dict[str, Any] = {field: count}
             return occupancy(replace(demand, **changed), target).waves
 
-        left = greatest_smaller(have, 1, now.waves, waves)
-        if left is None:
+        reduced_amount = greatest_amount_with_more_waves(used, 1, current.waves, waves)
+        if reduced_amount is None:
             return None
-        change, more = have - left, waves(left)
-        text = f"{change} fewer {one if change == 1 else many}: {now.waves} → {more} waves"
-        return NextStep(now.limiter, change, more, text)
-    if now.limiter is Limiter.WORKGROUP:  # the nearest smaller block of whole waves
+        change, new_waves = used - reduced_amount, waves(reduced_amount)
+        unit = singular if change == 1 else plural
+        text = f"{change} fewer {unit}: {current.waves} → {new_waves} waves"
+        return NextStep(current.limiter, change, new_waves, text)
+    if current.limiter is Limiter.WORKGROUP:  # the nearest smaller block of whole waves
         first = (demand.workgroup - 1) // target.wavefront * target.wavefront
         for threads in range(first, 0, -target.wavefront):
             smallest = min(demand.smallest_workgroup, threads)
-            smaller = replace(demand, workgroup=threads, smallest_workgroup=smallest)
-            more = occupancy(smaller, target).waves
-            if more > now.waves:
-                text = f"blocks of {threads} threads: {now.waves} → {more} waves"
-                return NextStep(now.limiter, demand.workgroup - threads, more, text)
+            smaller_demand = replace(demand, workgroup=threads, smallest_workgroup=smallest)
+            new_waves = occupancy(smaller_demand, target).waves
+            if new_waves > current.waves:
+                text = f"blocks of {threads} threads: {current.waves} → {new_waves} waves"
+                return NextStep(current.limiter, demand.workgroup - threads, new_waves, text)
     return None

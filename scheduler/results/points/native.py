@@ -41,7 +41,7 @@ _FIELDS = {
 _REQUIRED_FIELDS = {*_REQUIRED_TEXTS, "value"}
 _MAX_FACT_CHARS = 1_000
 _MAX_SIZES = 100
-_FAST_CHECK_END = 2**62
+_FAST_SIZE_LIMIT = 2**62
 #: The total size of the objects in conditions that are not small and flat, in one document: each of
 #: their parts is checked.
 _MAX_NESTED_BYTES = 4 << 20
@@ -87,7 +87,7 @@ class _Reader:
         self._revisions: dict[str, RevisionKey] = {}
         self._moments: dict[str, datetime] = {}
         self._texts: set[tuple[str, str]] = set()
-        self._sizes: set[str] = set()
+        self._valid_size_names: set[str] = set()
         self._objects: set[tuple[Any, ...]] = set()
         self._nested_bytes = 0
 
@@ -159,9 +159,13 @@ class _Reader:
 
     def _check_sizes(self, value: Any, path: str) -> dict[str, int]:
         """Check the names of sizes once; most numbers are small ones."""
-        if type(value) is dict and self._sizes.issuperset(value) and len(value) <= _MAX_SIZES:
+        if (
+            type(value) is dict
+            and self._valid_size_names.issuperset(value)
+            and len(value) <= _MAX_SIZES
+        ):
             for size in value.values():
-                if type(size) is not int or not 0 <= size < _FAST_CHECK_END:
+                if type(size) is not int or not 0 <= size < _FAST_SIZE_LIMIT:
                     break
             else:
                 return value
@@ -170,7 +174,7 @@ class _Reader:
         for name, size in sizes.items():
             fields.as_text(name, path, 80, empty=False)
             fields.as_count(size, f"{path}.{name[:80]}")
-        self._sizes.update(sizes)
+        self._valid_size_names.update(sizes)
         return sizes
 
     def _moment(self, text: Any, path: str) -> datetime:

@@ -390,27 +390,29 @@ def kernel_listing(name: str, build_id: int, view: str = "") -> ListingView:
     return _cached_listing(file.path, file.digest, build.target)
 
 
-def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> Iterator[ResourceRow]:
+def _resource_rows(
+    builds: tuple[BuildRow, ...], listing_paths: Mapping[str, str]
+) -> Iterator[ResourceRow]:
     for build in builds:
         target = targets.find(build.target)
-        rules = rules_of(target)
-        steps: Mapping[str, str] = {}
+        occupancy = rules_of(target)
+        next_steps: Mapping[str, str] = {}
         if build.resources:
-            path = paths.get(build.listing_digest, "")
-            figures = json.dumps(build.resources, sort_keys=True)
+            path = listing_paths.get(build.listing_digest, "")
+            resources_json = json.dumps(build.resources, sort_keys=True)
             with suppress(FileNotFoundError):
-                steps = _next_steps(path, build.listing_digest, build.target, figures)
+                next_steps = _next_steps(path, build.listing_digest, build.target, resources_json)
         for function, resources in build.resources.items():
             yield ResourceRow(
                 build=build.id,
                 target=build.target,
                 note="elsewhere" if build.elsewhere else "",
                 function=function,
-                waves=rules.waves(resources) if rules else 0,
-                max_waves=rules.max_waves(target) if rules else 0,
+                waves=occupancy.waves(resources) if occupancy else 0,
+                max_waves=occupancy.max_waves(target) if occupancy else 0,
                 resources=resources,
-                next_step=steps.get(function, ""),
-                hazards=rules.hazards(resources, target) if rules else (),
+                next_step=next_steps.get(function, ""),
+                hazards=occupancy.hazards(resources, target) if occupancy else (),
             )
 
 
