@@ -17,7 +17,7 @@ _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Tuning", ("TuningRun", "TuningTask", "Candidate", "RetuneSchedule", "Selection")),
     ("Times", ("BenchmarkResult", "Environment", "Modelling", "ForeignKernel")),
-    ("History", ("Series", "Datum", "Revision", "Conditions", "Batch")),
+    ("History", ("Series", "Datum", "Revision", "Repository", "Conditions", "Batch")),
     ("Upkeep", ("Worker", "Packing", "Artifact", "RetentionPolicy")),
     ("People", ("Identity", "ApiToken", "AuditEntry")),
 )

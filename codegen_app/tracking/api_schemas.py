@@ -10,11 +10,11 @@ from pydantic import Field
 
 from codegen_app.tracking.compare_revisions.comparison import Grouping
 from scheduler.results.points import fields, importer
-from scheduler.results.points.model import ImportContext
+from scheduler.results.points.model import REVISION_TEXTS, ImportContext
 from scheduler.stats.intervals import Bounds
 from scheduler.track.compare import CompareSettings
 
-_MAX_LENGTHS = {"device": 200, "target": 40, "toolchain": 40, "revision": 100, "branch": 200}
+_MAX_LENGTHS = {"device": 200, "target": 40, "toolchain": 40, "revision": 100, **REVISION_TEXTS}
 
 StatusName = Literal["slower", "faster", "unknown", "same", "new", "gone"]
 
@@ -34,6 +34,15 @@ class Parameters(Schema):
     )
     branch: str = Field("", description="The branch of the revision.")
     repository: str = Field("", description="The repository of the revision.")
+    merge_base: str = Field(
+        "", description="The revision of the trunk that the branch forked from."
+    )
+    pull_request: str = Field("", description="The number or URL of the pull request.")
+    default_branch: str = Field(
+        "",
+        description="The default branch of the repository. It becomes the trunk of the repository"
+        " unless a trunk is set.",
+    )
     measured_at: str = Field(
         "",
         description="The time of the measurement. Default: as in the file, else now.",
@@ -43,8 +52,9 @@ class Parameters(Schema):
         """For the importer. Raises ``UserError`` naming the parameter."""
         stated: dict[str, Any] = {
             name: fields.as_text(getattr(self, name), name, most)
-            for name, most in (*_MAX_LENGTHS.items(), ("repository", 300))
+            for name, most in _MAX_LENGTHS.items()
         }
+        fields.check_branch(stated["default_branch"], "default_branch")
         for name in ("revision_at", "measured_at"):
             if text := getattr(self, name):
                 stated[name] = fields.check_not_future(fields.as_timestamp(text, name), now, name)
@@ -70,6 +80,12 @@ class Receipt(Schema):
         description="Points at or below 0. They are stored but not compared, since changes are"
         " ratios.",
     )
+    branch_points: int = Field(
+        0,
+        description="Points of other branches than the trunk. They are shown beside the history,"
+        " and no changes are found in them.",
+    )
+    notes: list[str] = Field([], description="What needs attention, and how to mend it.")
     left_out: list[LeftOutRow]
 
 
@@ -92,6 +108,9 @@ class SeriesRow(Schema):
     unit: str
     better: str
     points: int
+    branch_points: int = Field(
+        description="Points of other branches than the trunk. They are not part of the history."
+    )
     not_positive: int = Field(
         description="Points at or below 0. They are not compared, since changes are ratios."
     )
@@ -140,6 +159,9 @@ class DatumRow(Schema):
     revision: str
     branch: str
     repository: str
+    is_trunk: bool = Field(description="Whether the point is part of the history.")
+    merge_base: str = Field(description="The revision of the trunk that the branch forked from.")
+    pull_request: str
     source: str
     kernel: str | None
     run: int | None

@@ -32,7 +32,7 @@ JOIN codegen_app_change AS model ON model.series_id = whole.id AND model.worse =
     AND model.alert_id <> kernel.alert_id AND kernel.at <= model.at
 CROSS JOIN LATERAL (
     SELECT max(at) AS at FROM codegen_app_datum
-    WHERE series_id = whole.id AND at < model.at
+    WHERE series_id = whole.id AND is_trunk AND at < model.at
 ) AS earlier
 WHERE model.withdrawn_at IS NULL AND kernel.withdrawn_at IS NULL AND kernel.at > earlier.at
     AND (model.alert_id = ANY(%(new)s) OR kernel.alert_id = ANY(%(new)s))

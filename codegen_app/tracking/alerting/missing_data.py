@@ -108,7 +108,7 @@ def _close_alerts(now: datetime) -> int:
         columns = {"state": alert.state}, {"state": AlertState.FIXED.value}
         alert.state = AlertState.FIXED.value
         # When the first point after the silence was measured; of points that came late, the last.
-        measured = Datum.objects.filter(series=alert.series_id).aggregate(
+        measured = Datum.objects.filter(series=alert.series_id, is_trunk=True).aggregate(
             first=Min("measured_at", filter=Q(measured_at__gt=alert.at)), last=Max("measured_at")
         )
         alert.recovered_at = measured["first"] or measured["last"]

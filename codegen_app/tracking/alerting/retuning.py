@@ -35,7 +35,7 @@ def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> Tuni
     """Tune a node of the problem: in the graph of the last point's run, else in the newest."""
     nodes = TemplateNode.objects.filter(problem=series.own_problem).select_related("graph")
     node = None
-    last = series.data.filter(run__isnull=False).order_by("-at", "-pk").first()
+    last = series.data.filter(is_trunk=True, run__isnull=False).order_by("-at", "-pk").first()
     if last is not None and last.run is not None:
         node = nodes.filter(graph=last.run.graph_id).order_by("position").first()
     node = node or nodes.order_by("-graph", "position").first()

@@ -30,10 +30,11 @@ FROM unnest(%s::bigint[], %s::timestamptz[]) AS asked(id, since)
 CROSS JOIN LATERAL (
     SELECT count(*) AS n, max(at) AS upto FROM (
         SELECT at FROM codegen_app_datum
-        WHERE series_id = asked.id AND at >= asked.since ORDER BY at LIMIT %s
+        WHERE series_id = asked.id AND is_trunk AND at >= asked.since ORDER BY at LIMIT %s
     ) AS next
 ) AS waiting
 """
+_END = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
 _COLUMNS = ("at", "measured_at", "id", "value", "revision_id", "conditions_id")
 # Changes are ratios, so values at or below 0 have none; ``Series.not_positive`` counts them.
 # (PostgreSQL's NaN is above Infinity.)
@@ -43,11 +44,11 @@ SELECT asked.id, found.* FROM unnest(%s::bigint[], %s::timestamptz[], %s::timest
 CROSS JOIN LATERAL (
     SELECT {arrays} FROM (
         SELECT {columns} FROM codegen_app_datum AS datum
-        WHERE series_id = asked.id AND at >= asked.since AND at <= asked.upto
+        WHERE series_id = asked.id AND is_trunk AND at >= asked.since AND at <= asked.upto
             AND value > 0 AND value < 'Infinity' AND {valid}
         UNION ALL (
             SELECT {columns} FROM codegen_app_datum AS datum
-            WHERE series_id = asked.id AND at < asked.since
+            WHERE series_id = asked.id AND is_trunk AND at < asked.since
                 AND value > 0 AND value < 'Infinity' AND {valid}
             ORDER BY at DESC, measured_at DESC, id DESC LIMIT {kept}
         )
@@ -91,7 +92,8 @@ FROM codegen_app_conditions WHERE id = ANY(%s)
 
 @dataclass(frozen=True)
 class PendingSeries:
-    """A series with its points to check: ``points`` from ``since`` up to ``upto``."""
+    """A series with its points to check: ``points`` from ``since`` up to ``upto``, which is beyond
+    the end of the history if all are checked."""
 
     series: Series
     since: datetime
@@ -111,7 +113,7 @@ def pending_series(rows: Sequence[Series], at_most: int) -> list[PendingSeries]:
         assert row.unchecked_from is not None
         if result and sum(earlier.points for earlier in result) + n > at_most:
             break
-        result.append(PendingSeries(row, row.unchecked_from, upto or row.unchecked_from, n))
+        result.append(PendingSeries(row, row.unchecked_from, upto if n == MAX_POINTS else _END, n))
     return result
 
 
@@ -188,9 +190,8 @@ def full_history(
 ) -> ReplayWindow:
     """Return a series' whole history as if it came at once; or the part since a time, with as many
     points before it as a level looks back."""
-    ends = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
     begins = since or datetime.fromisoformat("0001-01-02T00:00:00+00:00")
-    points = _points([PendingSeries(series, begins, ends, 0)])[series.pk]
+    points = _points([PendingSeries(series, begins, _END, 0)])[series.pk]
     window = ReplayWindow(
         points, 0, 0, series.better == HIGHER, settings_of(least_effect), baselines, {}, {}
     )

@@ -37,13 +37,13 @@ JOIN codegen_app_change AS change ON change.id = asked.change
 JOIN codegen_app_datum AS first ON first.id = change.datum_id
 CROSS JOIN LATERAL (
     (SELECT TRUE AS after, datum.* FROM codegen_app_datum AS datum
-        WHERE datum.series_id = change.series_id AND datum.at >= change.at
+        WHERE datum.series_id = change.series_id AND datum.is_trunk AND datum.at >= change.at
             AND (datum.at, datum.measured_at, datum.id) >= (first.at, first.measured_at, first.id)
             AND datum.value > 0 AND datum.value < 'Infinity' AND {valid}
         ORDER BY datum.at, datum.measured_at, datum.id LIMIT asked.n_after)
     UNION ALL
     (SELECT FALSE AS after, datum.* FROM codegen_app_datum AS datum
-        WHERE datum.series_id = change.series_id AND datum.at <= change.at
+        WHERE datum.series_id = change.series_id AND datum.is_trunk AND datum.at <= change.at
             AND (datum.at, datum.measured_at, datum.id) < (first.at, first.measured_at, first.id)
             AND datum.value > 0 AND datum.value < 'Infinity' AND {valid}
         ORDER BY datum.at DESC, datum.measured_at DESC, datum.id DESC LIMIT asked.n_before)

@@ -35,7 +35,8 @@ UPDATE codegen_app_series AS series SET
     stale_at = CASE WHEN next.at IS NULL THEN done.stale_at ELSE series.stale_at END
 FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS done(id, upto, stale_at)
 CROSS JOIN LATERAL (
-    SELECT min(at) AS at FROM codegen_app_datum WHERE series_id = done.id AND at > done.upto
+    SELECT min(at) AS at FROM codegen_app_datum
+    WHERE series_id = done.id AND is_trunk AND at > done.upto
 ) AS next
 WHERE series.id = done.id
 """

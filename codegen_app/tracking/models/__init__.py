@@ -21,6 +21,7 @@ from codegen_app.tracking.models.remeasuring import (
     RemeasuredPoint,
     Remeasurement,
 )
+from codegen_app.tracking.models.repository import Repository
 from codegen_app.tracking.models.retention import RetentionPolicy
 from codegen_app.tracking.models.series import (
     VALID,
@@ -56,6 +57,7 @@ __all__ = [
     "Relation",
     "RemeasuredPoint",
     "Remeasurement",
+    "Repository",
     "RetentionPolicy",
     "Revision",
     "Series",

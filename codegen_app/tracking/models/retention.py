@@ -17,15 +17,17 @@ class Kept(models.TextChoices):
 
     SAMPLES = "samples", "raw samples of points"
     DELIVERIES = "deliveries", "deliveries of notifications"
+    BRANCHES = "branches", "points of branches"
 
 
 class RetentionPolicy(models.Model):
     """What is deleted once it is older than ``days``: raw samples of points of ``source`` ("" for
-    all), whose value, interval, n, conditions and changes stay for ever; or finished deliveries,
-    whose alerts and events stay.
+    all), whose value, interval, n, conditions and changes stay for ever; finished deliveries, whose
+    alerts and events stay; or all points of a branch that is not the trunk, counted from the last
+    point that was stored for the branch.
 
     It runs in steps: ``begun_at`` is when the current pass began (null if none is running),
-    ``last_rows`` how many points it has rolled up, or deliveries deleted, so far, or in the last
+    ``last_rows`` how many points or deliveries it has rolled up or deleted so far, or in the last
     pass, which ended at ``last_at``; ``total_rows`` counts all passes.
     """
 
@@ -55,8 +57,8 @@ class RetentionPolicy(models.Model):
             ),
             models.CheckConstraint(
                 name="retention_of_what_there_is",
-                condition=Q(what="samples") | Q(what="deliveries", source=""),
-                violation_error_message="deliveries have no source: leave it empty",
+                condition=Q(what="samples") | Q(what__in=("deliveries", "branches"), source=""),
+                violation_error_message="only samples have a source: leave it empty",
             ),
         ]
 

@@ -29,11 +29,13 @@ class Series(models.Model):
     sent. ``better`` says which direction is an improvement.
 
     ``points``, ``first_at`` and ``last_at`` are stored besides the points, for lists that must not
-    count them. ``withdrawn`` points were withdrawn, and ``not_positive`` others are at or below 0:
-    neither are compared, the latter because changes are ratios. ``unchecked_from`` is the earliest
-    place in history at which a point was added or removed that no detector has checked: null if
-    there is none. ``stale_at`` is when its data count as missing unless points come: null if their
-    rhythm is unknown.
+    count them. Of the points, ``branch_points`` are of other branches than the trunk; of the
+    trunk's, ``withdrawn`` were withdrawn and ``not_positive`` others are at or below 0: none of
+    these are compared, the last because changes are ratios. ``first_at`` and ``last_at`` span the
+    trunk's points, or those of branches if there are no others. ``unchecked_from`` is the earliest
+    place in history at which a point of the trunk was added or removed that no detector has
+    checked: null if there is none. ``stale_at`` is when its data count as missing unless points
+    come: null if their rhythm is unknown.
     """
 
     digest = models.CharField(max_length=64)
@@ -54,6 +56,7 @@ class Series(models.Model):
     unit = models.CharField(max_length=40, blank=True)
     better = models.CharField(max_length=6, default=LOWER)
     points = models.PositiveIntegerField(default=0)
+    branch_points = models.PositiveIntegerField(default=0, db_default=0)
     not_positive = models.PositiveIntegerField(default=0, db_default=0)
     withdrawn = models.PositiveIntegerField(default=0, db_default=0)
     first_at = models.DateTimeField(null=True, blank=True)
@@ -110,12 +113,23 @@ class Series(models.Model):
 
 class Revision(models.Model):
     """A state of some source, as named by those who measured it; points of one revision are
-    compared with points of another. ``at`` is when it was created, if known."""
+    compared with points of another. ``at`` is when it was created, if known.
+
+    A commit that is sent on two branches has two rows. ``is_trunk`` is how its points are marked
+    (``Datum``); ``merge_base`` is the name of the revision of the trunk that its branch forked
+    from, ``pull_request`` the number or URL of its pull request, blank if unknown. Of a branch's
+    revision, ``last_stored_at`` is when a point was last stored, to the hour: null if it has none
+    that may be deleted (``services/branch_retention.py``).
+    """
 
     repository = models.CharField(max_length=300, blank=True)
     name = models.CharField(max_length=100, help_text="A commit, a version …")
     branch = models.CharField(max_length=200, blank=True)
     at = models.DateTimeField(null=True, blank=True)
+    is_trunk = models.BooleanField(default=True, db_default=True)
+    merge_base = models.CharField(max_length=100, blank=True, db_default="")
+    pull_request = models.CharField(max_length=300, blank=True, db_default="")
+    last_stored_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["pk"]
@@ -174,6 +188,10 @@ VALID = """NOT EXISTS (
 class DatumQuerySet(models.QuerySet["Datum"]):
     """Points."""
 
+    def trunk(self) -> DatumQuerySet:
+        """Return the points of the trunk that were not withdrawn: those of a history."""
+        return self.valid().filter(is_trunk=True)
+
     def valid(self) -> DatumQuerySet:
         """Return the points that were not withdrawn."""
         standing = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
@@ -187,6 +205,12 @@ class Datum(models.Model):
     ``at`` is its place in the history: the revision's time if it is known, so that a revision that
     is measured later has its proper place; else ``measured_at``. Kiln's own points have ``kernel``,
     ``build``, ``run`` and ``result`` while these rows exist; a result is in a series once.
+
+    ``is_trunk`` says whether the revision is of the repository's trunk (``Repository``). A history
+    is the trunk's: levels, causes, noise floors, rhythm, baselines, histories and latest values
+    read ``trunk()`` points only (in SQL: ``is_trunk AND`` ``VALID``). Points of other branches are
+    shown beside them, and compared revision by revision. A query of a series names ``is_trunk``,
+    since each of the two kinds has its own index.
 
     Ten million rows: a column has its own index only if it is needed to read a history or to delete
     what a point refers to, and the latter cover only points with such a reference
@@ -210,6 +234,7 @@ class Datum(models.Model):
         Conditions, on_delete=models.PROTECT, related_name="+", db_index=False
     )
     source = models.CharField(max_length=12, choices=Source.choices)
+    is_trunk = models.BooleanField(default=True, db_default=True)
     batch = models.ForeignKey(
         Batch, null=True, blank=True, on_delete=models.PROTECT, related_name="data", db_index=False
     )
@@ -252,7 +277,13 @@ class Datum(models.Model):
             models.Index(
                 fields=["series", "at", "id"],
                 include=["value", "low", "high", "n", "revision", "conditions", "source"],
+                condition=Q(is_trunk=True),
                 name="datum_history",
+            ),
+            models.Index(
+                fields=["series", "at", "id"],
+                condition=Q(is_trunk=False),
+                name="datum_of_branches",
             ),
             models.Index(fields=["revision", "series"], name="datum_by_revision"),
             models.Index(

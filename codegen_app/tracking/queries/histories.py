@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import OuterRef, Q, Subquery
@@ -88,25 +90,29 @@ def requests_page(
 def data_page(
     series: int, after: Cursor | None, limit: int, *, with_samples: bool
 ) -> tuple[list[dict[str, Any]], Cursor | None]:
-    """Return points of a series in the order of its history, and the cursor to continue after (1
-    query)."""
+    """Return points of a series, those of branches too, in the order of its history, and the cursor
+    to continue after (2 queries)."""
     rows = Datum.objects.filter(series=series)
     if after is not None:
         rows = rows.filter(Q(at__gt=after.at) | Q(at=after.at, id__gt=after.id), at__gte=after.at)
-    columns = ("id", "at", "measured_at", "value", "low", "high", "n", "source")
+    columns = ("id", "at", "measured_at", "value", "low", "high", "n", "source", "is_trunk")
     renamed = {
         "revision": "revision__name",
         "branch": "revision__branch",
         "repository": "revision__repository",
+        "merge_base": "revision__merge_base",
+        "pull_request": "revision__pull_request",
         "kernel": "kernel__name",
         "run": "run_id",
     }
     if with_samples:
         renamed |= {"samples": "samples", "conditions": "conditions__facts"}
     active = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
-    rows = rows.annotate(withdrawn=Subquery(active.values(row=_WITHDRAWN)[:1]))
-    found = list(
-        rows.order_by("at", "id").values(*columns, *renamed.values(), "withdrawn")[: limit + 1]
+    rows = rows.annotate(withdrawn=Subquery(active.values(row=_WITHDRAWN)[:1])).order_by("at", "id")
+    rows_values = rows.values(*columns, *renamed.values(), "withdrawn")
+    found = sorted(  # each of the two has its index
+        chain(*(rows_values.filter(is_trunk=mark)[: limit + 1] for mark in (True, False))),
+        key=itemgetter("at", "id"),
     )
     shown = [
         {

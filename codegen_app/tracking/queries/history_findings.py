@@ -46,7 +46,7 @@ def findings(revisions: Iterable[RevisionRecord], repository: str) -> FindingsRe
     """Return the findings of the series that have imported points at these commits (3 queries)."""
     subjects = {revision.commit: revision.subject for revision in revisions}
     points = list(
-        Datum.objects.valid()
+        Datum.objects.trunk()
         .filter(
             source=Source.IMPORT,
             revision__repository=repository,

@@ -34,7 +34,7 @@ def points_with_builds(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]
     """Return points of these series whose builds are kept and that are not repetitions of
     others."""
     return (
-        Datum.objects.valid()
+        Datum.objects.trunk()
         .filter(
             series__in=series,
             build__state=State.DONE,
@@ -60,7 +60,7 @@ def points_between(change: Change) -> list[Datum]:
     for each revision that lies between the points next to the change and has no point in this
     series. If there are more than ``MAX_BETWEEN``, they are spaced evenly (2 queries)."""
     series = change.series
-    points = Datum.objects.valid().filter(series=series, at__lt=change.at)
+    points = Datum.objects.trunk().filter(series=series, at__lt=change.at)
     last = points.order_by("-at", "-id").first()
     if last is None:
         return []

@@ -33,8 +33,10 @@ ORIGINS = {
 
 @dataclass(frozen=True)
 class SeriesHead:
-    """A series' identity. Of its ``points``, ``withdrawn`` were withdrawn and ``not_positive``
-    others are at or below 0: these are not compared. ``generated``: its data was generated, not
+    """A series' identity. Of its ``points``, ``branch_points`` are of other branches than the
+    trunk, ``withdrawn`` were withdrawn and ``not_positive`` others are at or below 0: none of these
+    are compared.
+    ``generated``: its data was generated, not
     measured; ``emulated``: its target's times are those of the CPU emulation."""
 
     id: int
@@ -48,6 +50,7 @@ class SeriesHead:
     unit: str
     better: str
     points: int
+    branch_points: int
     not_positive: int
     withdrawn: int
     generated: bool
@@ -66,7 +69,7 @@ class SeriesHead:
     @property
     def compared(self) -> int:
         """The number of points that are compared with others."""
-        return self.points - self.not_positive - self.withdrawn
+        return self.points - self.branch_points - self.not_positive - self.withdrawn
 
     @property
     def not_compared(self) -> str:
@@ -173,9 +176,10 @@ def point_value(datum: Datum, unit: str) -> PointValue:
 
 
 def latest_values(series: Iterable[Series]) -> dict[int, PointValue]:
-    """Return the latest valid point of each series, by the index of histories (1 query)."""
+    """Return the latest valid point of each series on the trunk, by the index of histories (1
+    query)."""
     units = {row.pk: row.unit for row in series}
-    of_each = Datum.objects.valid().filter(series=OuterRef("pk")).order_by("-at", "-id")
+    of_each = Datum.objects.trunk().filter(series=OuterRef("pk")).order_by("-at", "-id")
     latest = Subquery(of_each.values("pk")[:1])
     keys = Series.objects.filter(pk__in=units).order_by().values(latest=latest)
     rows = Datum.objects.filter(pk__in=keys).select_related("revision").defer("samples")

@@ -110,7 +110,7 @@ def _request_missing(alert: Alert, series: Series, actor: AbstractBaseUser | Non
     if series.is_generated or series.own_problem_id is not None:
         origin = "generated" if series.is_generated else "measured by tuning runs: retune instead"
         return SeriesAnswer(series, reason=f"the series is {origin}")
-    last = Datum.objects.filter(series=series).order_by("-at", "-id").first()
+    last = Datum.objects.filter(series=series, is_trunk=True).order_by("-at", "-id").first()
     if last is None:
         return SeriesAnswer(series, reason="the series has no points")
     later = Revision.objects.filter(

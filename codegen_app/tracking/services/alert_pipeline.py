@@ -1,4 +1,4 @@
-"""From new points to alerts: detect, explain, raise, each in its own transactions.
+"""From new points to alerts: mark, detect, explain, raise, each in its own transactions.
 
 Each step's work is in the rows that the step before it wrote. After a killed worker or a lost
 message, the next run continues from these rows.
@@ -11,12 +11,13 @@ from collections.abc import Callable
 
 from codegen_app.platform.files import StorageAwayError
 from codegen_app.tracking.alerting import creation
-from codegen_app.tracking.services import detection, explanations
+from codegen_app.tracking.services import detection, explanations, trunk
 from codegen_app.workers import queue
 
 log = logging.getLogger(__name__)
 
 _STEPS: tuple[Callable[[], int], ...] = (
+    trunk.mark_points,
     detection.detect_changes,
     explanations.explain,
     creation.raise_alerts,
@@ -52,7 +53,8 @@ def _run_step(step: Callable[[], int]) -> int:
 def has_pending() -> bool:
     """Return whether a step has anything to do."""
     return (
-        detection.unchecked_series().exists()
+        trunk.repositories_to_mark().exists()
+        or detection.unchecked_series().exists()
         or explanations.unexplained_changes().exists()
         or creation.pending_changes().exists()
     )

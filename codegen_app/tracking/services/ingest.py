@@ -13,7 +13,7 @@ from codegen_app.accounts import tokens
 from codegen_app.accounts.models import ApiToken
 from codegen_app.tracking.models import Batch, Source
 from codegen_app.tracking.remeasuring import requests
-from codegen_app.tracking.services import point_storage
+from codegen_app.tracking.services import branch_notes, point_storage
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext
 
@@ -41,10 +41,12 @@ def receive(
         with transaction.atomic():
             batch = Batch.objects.create(token=token, key=key, body_digest=digest)
             stored = point_storage.store(content.points, Source.API, batch)
+            sent = {point.revision for point in content.points}
             requests.close_answered(batch)
             batch.answer = {
                 "batch": batch.pk,
                 **asdict(stored),
+                "notes": branch_notes.upload_notes(batch, sent) if stored.branch_points else [],
                 "left_out": [asdict(part) for part in content.left_out],
             }
             batch.save(update_fields=["answer"])

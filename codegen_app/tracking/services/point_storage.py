@@ -7,13 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Model
 from django.utils import timezone
 
-from codegen_app.tracking.models import Batch, Conditions, Datum, Revision, Series, Source
+from codegen_app.tracking.models import (
+    Batch,
+    Conditions,
+    Datum,
+    Repository,
+    Revision,
+    Series,
+    Source,
+)
+from codegen_app.tracking.services import trunk
 from codegen_app.workers import queue
 from scheduler.results.points.model import Point, RevisionKey, digest_of
 
@@ -23,28 +33,49 @@ ORDER BY id FOR UPDATE
 """
 _COLUMNS = (
     *("series_id", "at", "measured_at", "value", "low", "high", "n", "samples"),
-    *("revision_id", "conditions_id", "source", "batch_id"),
+    *("revision_id", "is_trunk", "conditions_id", "source", "batch_id"),
     *("kernel_id", "build_id", "run_id", "result_id"),
 )
+_LATER_COLUMNS = ("at", "merge_base", "pull_request")  # of a revision, stored once they are known
 _COPY = f"COPY {Datum._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN"
 _NULL = "\\N"
 _COPY_ROWS = 500
-# A series' summary of its points, and the time from which a detector has to check it.
+# A series' summary of its points, and the time from which a detector has to check it. The times
+# span the trunk's points, if there are any.
 _COUNT = """
 UPDATE codegen_app_series AS series SET
     points = series.points + new.points,
+    branch_points = series.branch_points + new.branch_points,
     not_positive = series.not_positive + new.not_positive,
-    first_at = LEAST(series.first_at, new.first_at),
-    last_at = GREATEST(series.last_at, new.last_at),
-    unchecked_from = LEAST(series.unchecked_from, new.first_at)
-FROM json_to_recordset(%s::json)
-    AS new(id bigint, points integer, not_positive integer,
-        first_at timestamptz, last_at timestamptz)
+    first_at = CASE
+        WHEN new.has_trunk = (series.points > series.branch_points)
+            THEN LEAST(series.first_at, new.first_at)
+        WHEN new.has_trunk THEN new.first_at ELSE series.first_at END,
+    last_at = CASE
+        WHEN new.has_trunk = (series.points > series.branch_points)
+            THEN GREATEST(series.last_at, new.last_at)
+        WHEN new.has_trunk THEN new.last_at ELSE series.last_at END,
+    unchecked_from = LEAST(series.unchecked_from, new.unchecked_from)
+FROM (
+    SELECT *, points > branch_points AS has_trunk
+    FROM json_to_recordset(%s::json)
+        AS batch(id bigint, points integer, branch_points integer, not_positive integer,
+            first_at timestamptz, last_at timestamptz, unchecked_from timestamptz)
+) AS new
 WHERE series.id = new.id
 """
 _BY_DIGEST = "SELECT digest, id FROM {table} WHERE digest = ANY(string_to_array(%s, ','))"
+_STORED_NOW = """
+WITH due AS (
+    SELECT id FROM codegen_app_revision WHERE id = ANY(string_to_array(%s, ',')::bigint[])
+        AND (last_stored_at IS NULL OR last_stored_at < now() - interval '1 hour')
+    ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE codegen_app_revision AS revision SET last_stored_at = now()
+FROM due WHERE revision.id = due.id
+"""
 _REVISIONS = """
-SELECT revision.id, repository, name, branch, revision.at
+SELECT revision.id, repository, name, branch, is_trunk, revision.at, merge_base, pull_request
 FROM json_to_recordset(%s::json) AS new(repository text, name text, branch text)
 JOIN codegen_app_revision AS revision USING (repository, name, branch)
 """
@@ -67,12 +98,14 @@ class PointOrigin:
 @dataclass(frozen=True)
 class StoreSummary:
     """How many points were stored, of how many series, and how many series are new; and how many
-    points are at or below 0, in which no changes are found, since changes are ratios."""
+    points are at or below 0, in which no changes are found, since changes are ratios.
+    ``branch_points`` are of other branches than the trunk, in which no changes are found either."""
 
     points: int
     series: int
     new_series: int
     not_positive: int = 0
+    branch_points: int = 0
 
 
 @transaction.atomic
@@ -88,7 +121,8 @@ def store(
     batches never deadlock. ``origin`` applies to every point. A worker is notified once they are
     committed.
     """
-    revisions = _store_revisions({point.revision for point in points})
+    revision_keys = {point.revision for point in points}
+    revisions = _store_revisions(revision_keys, trunk.hold_repositories(revision_keys))
     # Points share few keys and conditions: the digest of each object is computed once.
     keys = {id(point.series): point.series for point in points}
     series_digests = {address: key.digest for address, key in keys.items()}
@@ -103,12 +137,11 @@ def store(
     spans: dict[str, _Span] = {}
     times: list[datetime] = []
     for point in points:
-        _, revision_at = revisions[_identity(point.revision)]
-        at = (origin.at if origin else None) or revision_at or point.measured_at
-        span = spans.setdefault(series_digests[id(point.series)], _Span(point, at, at))
-        span.points += 1
-        span.not_positive += point.value <= 0
-        span.first_at, span.last_at = min(span.first_at, at), max(span.last_at, at)
+        revision = revisions[_identity(point.revision)]
+        at = (origin.at if origin else None) or revision.at or point.measured_at
+        digest = series_digests[id(point.series)]
+        span = spans.get(digest) or spans.setdefault(digest, _Span(point))
+        span.add(at, is_positive=point.value > 0, is_trunk=revision.is_trunk)
         times.append(at)
     series, new_series = _store_series(spans, origin)
 
@@ -122,10 +155,11 @@ def store(
             # Numbers and times need no escaping.
             low, high = (_NULL if end is None else repr(end) for end in (point.low, point.high))
             samples = f"{{{repr(list(point.samples))[1:-1]}}}" if point.samples else _NULL
+            revision = revisions[_identity(point.revision)]
             lines.append(
                 f"{series[series_digests[id(point.series)]]}\t{iso(at)}\t{iso(point.measured_at)}"
                 f"\t{point.value!r}\t{low}\t{high}\t{point.n}\t{samples}"
-                f"\t{revisions[_identity(point.revision)][0]}"
+                f"\t{revision.pk}\t{'t' if revision.is_trunk else 'f'}"
                 f"\t{conditions[facts_digests[id(point.conditions)]]}\t{shared_text}\n"
             )
             if len(lines) == _COPY_ROWS:  # stored while the next lines are written
@@ -133,29 +167,62 @@ def store(
                 lines.clear()
         copy.write("".join(lines))
     queue.notify(queue.Kind.DETECT)
-    not_positive = sum(span.not_positive for span in spans.values())
-    return StoreSummary(len(points), len(spans), new_series, not_positive)
+    return StoreSummary(
+        points=len(points),
+        series=len(spans),
+        new_series=new_series,
+        not_positive=sum(span.not_positive for span in spans.values()),
+        branch_points=sum(span.branch_points for span in spans.values()),
+    )
 
 
 @dataclass
 class _Span:
-    """The added points of one series: an example, the first and last time, and the number."""
+    """The added points of one series: an example, their number, and the first and last time of the
+    trunk's points and of all."""
 
     example: Point
-    first_at: datetime
-    last_at: datetime
+    first_at: datetime | None = None
+    last_at: datetime | None = None
     points: int = 0
+    branch_points: int = 0
     not_positive: int = 0
+
+    def add(self, at: datetime, *, is_positive: bool, is_trunk: bool) -> None:
+        """Count a point. The first point of the trunk replaces the times of branches."""
+        if not is_trunk:
+            self.branch_points += 1
+        elif self.points == self.branch_points:
+            self.first_at = self.last_at = at
+        self.points += 1
+        if is_trunk or self.points == self.branch_points:
+            self.not_positive += is_trunk and not is_positive
+            self.first_at = min(self.first_at or at, at)
+            self.last_at = max(self.last_at or at, at)
 
     @property
     def columns(self) -> dict[str, object]:
         """Return the columns of a series that sum up its points."""
+        assert self.first_at is not None
+        assert self.last_at is not None
+        first_at, has_trunk = self.first_at.isoformat(), self.points > self.branch_points
         return {
             "points": self.points,
+            "branch_points": self.branch_points,
             "not_positive": self.not_positive,
-            "first_at": self.first_at.isoformat(),
+            "first_at": first_at,
             "last_at": self.last_at.isoformat(),
+            "unchecked_from": first_at if has_trunk else None,
         }
+
+
+@dataclass(frozen=True)
+class _StoredRevision:
+    """A revision's row."""
+
+    pk: int
+    at: datetime | None
+    is_trunk: bool
 
 
 def _fetch(statement: str, value: str) -> list[tuple[Any, ...]]:
@@ -171,32 +238,46 @@ def _identity(key: RevisionKey) -> tuple[str, str, str]:
 
 
 def _store_revisions(
-    keys: Iterable[RevisionKey],
-) -> dict[tuple[str, str, str], tuple[int, datetime | None]]:
-    """Return the primary key and the time of each revision, inserted if new; a revision's time is
-    the one that was stored first."""
-    times: dict[tuple[str, str, str], datetime | None] = {}
+    keys: Iterable[RevisionKey], repositories: Mapping[str, Repository]
+) -> dict[tuple[str, str, str], _StoredRevision]:
+    """Return the row of each revision, inserted if new. Its time, merge base and pull request are
+    those that were stored first."""
+    stated: dict[tuple[str, str, str], dict[str, Any]] = {}
     for key in keys:
-        times[_identity(key)] = times.get(_identity(key)) or key.at
+        known = stated.setdefault(_identity(key), dict.fromkeys(_LATER_COLUMNS))
+        for name in _LATER_COLUMNS:
+            known[name] = known[name] or getattr(key, name) or None
     rows = [
         {
             "repository": repository,
             "name": name,
             "branch": branch,
-            "at": at.isoformat() if at else None,
+            "at": row["at"].isoformat() if row["at"] else None,
+            "is_trunk": repositories[repository].is_trunk(branch),
+            "merge_base": row["merge_base"] or "",
+            "pull_request": row["pull_request"] or "",
         }
-        for (repository, name, branch), at in sorted(times.items())
+        for (repository, name, branch), row in sorted(stated.items(), key=itemgetter(0))
     ]
     _insert_new(Revision, rows)
-    stored = {
-        (repository, name, branch): (pk, at)
-        for pk, repository, name, branch, at in _fetch(_REVISIONS, json.dumps(rows))
-    }
-    untimed = ((pk, identity) for identity, (pk, at) in stored.items() if at is None)
-    for pk, identity in sorted(untimed):
-        if times[identity] is not None:
-            Revision.objects.filter(pk=pk, at=None).update(at=times[identity])
-    return {identity: (pk, at or times[identity]) for identity, (pk, at) in stored.items()}
+    result: dict[tuple[str, str, str], _StoredRevision] = {}
+    found = sorted(_fetch(_REVISIONS, json.dumps(rows)), key=itemgetter(0))
+    for pk, repository, name, branch, is_trunk, *columns in found:
+        identity = repository, name, branch
+        stored = dict(zip(_LATER_COLUMNS, columns, strict=True))
+        added = {
+            column: value
+            for column, value in stated[identity].items()
+            if value and not stored[column]
+        }
+        if added:  # unless another batch was first
+            missing = {column: stored[column] for column in added}
+            Revision.objects.filter(pk=pk, **missing).update(**added)
+        at = stored["at"] or stated[identity]["at"]
+        result[identity] = _StoredRevision(pk, at, is_trunk)
+    if on_branches := sorted(row.pk for row in result.values() if not row.is_trunk):
+        _fetch(_STORED_NOW, ",".join(map(str, on_branches)))
+    return result
 
 
 def _store_series(
@@ -214,7 +295,6 @@ def _store_series(
             **{"metric": key.metric, "unit": key.unit, "better": span.example.better},
             **{"own_problem_id": origin.problem_id if origin else None, "created_at": now},
             **span.columns,
-            "unchecked_from": span.first_at.isoformat(),
         }
     known, inserted = _get_or_insert(Series, rows)
     if known:

@@ -1,5 +1,6 @@
 """Deletion by age, as policies define it, in steps of one transaction each: raw samples of points,
-and deliveries that are over (``notifying/outbox.py``).
+deliveries that are over (``notifying/outbox.py``), and points of branches
+(``branch_retention.py``).
 
 Value, interval, n, conditions and changes are other columns and rows, and stay. An index holds the
 points that still have samples by source and age (``datum_samples_by_age``). So a step reads no more
@@ -19,6 +20,7 @@ from django.utils import timezone
 from codegen_app.tracking.models import Datum, RetentionPolicy, Source
 from codegen_app.tracking.models.retention import Kept
 from codegen_app.tracking.notifying import outbox
+from codegen_app.tracking.services import branch_retention
 
 STEP_ROWS = 5_000  # points per transaction: half a second
 _STEPS_PER_TURN = 2  # per turn, so that no other step of the round waits long
@@ -61,8 +63,8 @@ def roll_up(policy: RetentionPolicy) -> int:
 
 @transaction.atomic
 def step(key: int) -> int:
-    """Roll up at most ``STEP_ROWS`` points, or delete as many deliveries; return how many. Fewer if
-    the pass is over; 0 if the policy was disabled, deleted, or is in use by another worker."""
+    """Roll up or delete at most ``STEP_ROWS`` points or deliveries; return how many. Fewer if the
+    pass is over; 0 if the policy was disabled, deleted, or is in use by another worker."""
     policy = RetentionPolicy.objects.select_for_update(skip_locked=True).filter(pk=key).first()
     if policy is None or not policy.active:
         return 0
@@ -71,6 +73,8 @@ def step(key: int) -> int:
         policy.begun_at, policy.last_rows = now, 0
     if policy.what == Kept.SAMPLES:
         rolled = _roll_up(policy, now)
+    elif policy.what == Kept.BRANCHES:
+        rolled = branch_retention.delete_points(_cutoff(policy, now), STEP_ROWS)
     else:
         rolled = outbox.delete_deliveries(_cutoff(policy, now), STEP_ROWS)
     policy.last_rows += rolled
@@ -85,13 +89,15 @@ def count_due(policy: RetentionPolicy, most: int | None = None) -> int:
     """Return how many points or deliveries a pass would cover now, counted up to ``most``; nothing
     is written."""
     before = _cutoff(policy, timezone.now())
-    rows: QuerySet[Any] = (
-        outbox.deliveries_ended_before(before)
-        if policy.what == Kept.DELIVERIES
-        else Datum.objects.filter(
+    rows: QuerySet[Any]
+    if policy.what == Kept.DELIVERIES:
+        rows = outbox.deliveries_ended_before(before)
+    elif policy.what == Kept.BRANCHES:
+        rows = branch_retention.expired_points(before)
+    else:
+        rows = Datum.objects.filter(
             samples__isnull=False, source__in=_sources(policy), measured_at__lt=before
         )
-    )
     return rows.count() if most is None else rows.order_by()[: most + 1].count()
 
 

@@ -115,13 +115,13 @@ def dry_run(series: Series, proposed: Proposal) -> Trial:
     7 queries, and one more for a series of more than ``MAX_TRIED`` points, whose latest are tried.
     """
     since = None
-    if series.points > MAX_TRIED:
-        latest = Datum.objects.valid().filter(series=series).order_by("-at", "-measured_at", "-id")
+    if series.points - series.branch_points > MAX_TRIED:
+        latest = Datum.objects.trunk().filter(series=series).order_by("-at", "-measured_at", "-id")
         since = latest.values_list("at", flat=True)[MAX_TRIED - 1 : MAX_TRIED].first()
     baselines = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
     begins = [*baselines, *proposed.begins]
     detected = detection.dry_run(series, proposed.least_effect, begins, since)
-    data = Datum.objects.filter(series=series)
+    data = Datum.objects.filter(series=series, is_trunk=True)
     data = data.filter(at__gte=since) if since else data
     moments = sorted(data.values_list("measured_at", flat=True))
     allowed = proposed.stale_after or allowed_gap(active_hours(moments))

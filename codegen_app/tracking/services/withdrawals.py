@@ -7,29 +7,16 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from codegen_app.accounts import audit
-from codegen_app.tracking.models import VALID, Datum, Series, Withdrawal
-from codegen_app.tracking.services import detection
+from codegen_app.tracking.models import Datum, Series, Withdrawal
+from codegen_app.tracking.services.recount import recount_and_recheck
 from scheduler.errors import UserError
 from scheduler.results.points import fields
 
 MAX_REASON_LENGTH = 500
-_COUNT = """
-UPDATE codegen_app_series AS series SET
-    points = found.points, first_at = found.first_at, last_at = found.last_at,
-    not_positive = found.not_positive, withdrawn = found.withdrawn
-FROM unnest(%s::bigint[]) AS asked(id)
-CROSS JOIN LATERAL (
-    SELECT count(*) AS points, min(at) AS first_at, max(at) AS last_at,
-        count(*) FILTER (WHERE value <= 0 AND {valid}) AS not_positive,
-        count(*) FILTER (WHERE NOT {valid}) AS withdrawn
-    FROM codegen_app_datum AS datum WHERE datum.series_id = asked.id
-) AS found
-WHERE series.id = asked.id
-""".format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
 
 
 @transaction.atomic
@@ -48,7 +35,7 @@ def withdraw(datum: Datum, reason: str, by: AbstractBaseUser) -> Withdrawal:
         datum=datum, series=series, reason=stored_reason, by_id=audit.actor_id(by)
     )
     audit.record(by, "withdraw", datum, stored_reason)
-    _recount([(series, datum.at)])
+    recount_and_recheck([(series, datum.at)])
     return withdrawal
 
 
@@ -66,7 +53,7 @@ def restore(datum: Datum, by: AbstractBaseUser) -> Withdrawal:
     row.restored_by_id = audit.actor_id(by)
     row.save(update_fields=["restored_at", "restored_by"])
     audit.record(by, "restore", datum, row.reason)
-    _recount([(series, datum.at)])
+    recount_and_recheck([(series, datum.at)])
     return row
 
 
@@ -81,18 +68,9 @@ def delete(data: Iterable[Datum], by: AbstractBaseUser | None) -> None:
     firsts: dict[int, datetime] = {}
     for row in rows:
         firsts[row.series_id] = min(firsts.get(row.series_id, row.at), row.at)
-    _recount([(series[pk], at) for pk, at in firsts.items()])
+    recount_and_recheck([(series[pk], at) for pk, at in firsts.items()])
 
 
 def _lock_series(keys: Iterable[int]) -> list[Series]:
     """Lock the series in a fixed order, so that transactions do not deadlock."""
     return list(Series.objects.filter(pk__in=keys).order_by("pk").select_for_update())
-
-
-def _recount(places: Iterable[tuple[Series, datetime]]) -> None:
-    """Recount these series, whose points changed from these places in the history on."""
-    places = list(places)
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNT, [[series.pk for series, _ in places]])
-    for series, at in places:
-        detection.recheck(series, at)

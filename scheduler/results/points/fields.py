@@ -81,6 +81,13 @@ def as_text(value: Any, path: str, max_chars: int, *, empty: bool = True) -> str
     return value
 
 
+def check_branch(name: str, path: str) -> str:
+    """Return the name of a branch. Raises ``UserError`` if it has spaces, which Git does not allow:
+    several names are stored as one text."""
+    require(len(name.split()) <= 1 and name == name.strip(), path, "a branch name has no spaces")
+    return name
+
+
 def as_number(value: Any, path: str) -> float:
     """Return a finite number: 0, or of a size from ``MIN_MAGNITUDE`` to ``MAX_MAGNITUDE``."""
     if type(value) in _NUMBER_TYPES and (not value or MIN_MAGNITUDE <= abs(value) <= MAX_MAGNITUDE):

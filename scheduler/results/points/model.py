@@ -64,12 +64,29 @@ _KEY_FIELDS = tuple(key_field.name for key_field in fields(SeriesKey))
 @dataclass(frozen=True)
 class RevisionKey:
     """A state of the source, by any name: a commit, a version. ``at`` is when it was made, None if
-    unknown."""
+    unknown.
+
+    ``merge_base`` is the revision of the trunk from which the branch forked, ``pull_request`` its
+    number or URL, ``default_branch`` the name of the repository's trunk; empty if unknown.
+    """
 
     name: str
     at: datetime | None = None
     branch: str = ""
     repository: str = ""
+    merge_base: str = ""
+    pull_request: str = ""
+    default_branch: str = ""
+
+
+#: Texts of a revision besides its name, and the maximum number of characters.
+REVISION_TEXTS = {
+    "branch": 200,
+    "repository": 300,
+    "merge_base": 100,
+    "pull_request": 300,
+    "default_branch": 200,
+}
 
 
 @dataclass(frozen=True)
@@ -124,6 +141,18 @@ class ImportContext:
     branch: str = ""
     repository: str = ""
     measured_at: datetime | None = None
+    merge_base: str = ""
+    pull_request: str = ""
+    default_branch: str = ""
+
+    @property
+    def revision_key(self) -> RevisionKey:
+        """The revision that the options describe."""
+        return RevisionKey(
+            name=self.revision,
+            at=self.revision_at,
+            **{name: getattr(self, name) for name in REVISION_TEXTS},
+        )
 
 
 # Plain data has no cycles; checking for them is a quarter of the time.

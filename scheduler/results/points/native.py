@@ -15,6 +15,7 @@ from scheduler.results.points.model import (
     MAX_MEASUREMENTS,
     MAX_POINTS,
     MAX_SAMPLES,
+    REVISION_TEXTS,
     SCHEMA,
     ImportContext,
     Point,
@@ -32,6 +33,7 @@ _MAX_TEXT_CHARS = {
     "toolchain": 40,
     "unit": 40,
 }
+_OPTIONAL_TEXTS = ("merge_base", "pull_request", "default_branch")
 _REQUIRED_TEXTS = ("problem", "device", "metric")
 _FIELDS = {
     *_MAX_TEXT_CHARS,
@@ -224,20 +226,21 @@ class _Reader:
         context = self._context
         if value is None:
             fields.require(bool(context.revision), path, "missing")
-            return RevisionKey(
-                context.revision, context.revision_at, context.branch, context.repository
-            )
+            return context.revision_key
         if isinstance(value, str) and value in self._revisions:
             return self._revisions[value]
         row = fields.as_object({"name": value} if isinstance(value, str) else value, path)
-        fields.reject_unknown(row, ("name", "at", "branch", "repository"), path)
+        fields.reject_unknown(row, ("name", "at", *REVISION_TEXTS), path)
         moment = row.get("at")
-        repository = row.get("repository", context.repository)
+        texts = {
+            name: fields.as_text(row.get(name, getattr(context, name)), f"{path}.{name}", most)
+            for name, most in REVISION_TEXTS.items()
+        }
+        fields.check_branch(texts["default_branch"], f"{path}.default_branch")
         revision = RevisionKey(
             name=fields.as_text(row.get("name"), f"{path}.name", 100, empty=False),
             at=None if moment is None else self._moment(moment, f"{path}.at"),
-            branch=fields.as_text(row.get("branch", context.branch), f"{path}.branch", 200),
-            repository=fields.as_text(repository, f"{path}.repository", 300),
+            **texts,
         )
         if isinstance(value, str):
             self._revisions[value] = revision
@@ -271,6 +274,7 @@ def write(points: Sequence[Point]) -> dict[str, Any]:
                 "name": revision.name,
                 "branch": revision.branch,
                 "repository": revision.repository,
+                **{name: text for name in _OPTIONAL_TEXTS if (text := getattr(revision, name))},
                 **({"at": revision.at.isoformat()} if revision.at else {}),
             },
             "conditions": dict(point.conditions),

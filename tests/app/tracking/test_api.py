@@ -89,7 +89,7 @@ def test_what_is_sent_is_a_series_with_its_points(client: Client, token: str) ->
     assert answer.status_code == 200, answer.content
     batch = Batch.objects.get().pk
     stored = {"batch": batch, "points": 3, "series": 2, "new_series": 2, "not_positive": 0}
-    assert answer.json() == stored | {"left_out": []}
+    assert answer.json() == stored | {"branch_points": 0, "notes": [], "left_out": []}
 
     rows = get(client, token, "series?problem=mm 64").json()
     (row,) = rows["series"]

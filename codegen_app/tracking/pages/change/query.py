@@ -131,7 +131,7 @@ def change_page(pk: int) -> ChangePage:
     ).get(pk=pk)
     after, unit = change.datum, change.series.unit
     before = (
-        Datum.objects.valid()
+        Datum.objects.trunk()
         .filter(series=change.series_id, at__lte=after.at)
         .exclude(at=after.at, pk__gte=after.pk)
         .select_related("revision", "conditions", "kernel", "run")

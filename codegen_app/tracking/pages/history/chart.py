@@ -42,15 +42,16 @@ _COLUMNS = """series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, valu
 _POINTS = f"""
 SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
     SELECT {_COLUMNS}
-    WHERE series_id = s.id AND at <= %(until)s AND {_VALID} ORDER BY at DESC, id DESC LIMIT %(most)s
+    WHERE series_id = s.id AND is_trunk AND at <= %(until)s AND {_VALID}
+    ORDER BY at DESC, id DESC LIMIT %(most)s
 ) AS d ORDER BY d.series_id, d.ms, d.id
 """  # noqa: S608 - our own names
 _AROUND = f"""
 SELECT * FROM (
-    (SELECT {_COLUMNS} WHERE series_id = %(series)s AND at < %(at)s AND {_VALID}
+    (SELECT {_COLUMNS} WHERE series_id = %(series)s AND is_trunk AND at < %(at)s AND {_VALID}
      ORDER BY at DESC, id DESC LIMIT {POINTS_BEFORE})
     UNION ALL
-    (SELECT {_COLUMNS} WHERE series_id = %(series)s AND at >= %(at)s AND {_VALID}
+    (SELECT {_COLUMNS} WHERE series_id = %(series)s AND is_trunk AND at >= %(at)s AND {_VALID}
      ORDER BY at, id LIMIT {POINTS_AFTER})
 ) AS d ORDER BY d.ms, d.id
 """  # noqa: S608 - our own numbers
@@ -234,7 +235,7 @@ def _chart_series(
         head,
         shown_unit=scale.unit,
         factor=scale.factor,
-        points=series.points - series.withdrawn,
+        points=series.points - series.branch_points - series.withdrawn,
         first_level=first_level,
         columns=Columns(
             id=tuple(point.id for point in points),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator
 from functools import wraps
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -27,7 +29,8 @@ PICTURE_MAX_AGE_S = 300
 _POLICY = "default-src 'none'; sandbox"
 _FACTS = ("toolchain_version", "driver", "runtime", "host", "kernel")
 _COLUMNS = (
-    *("at", "measured_at", "revision", "branch", "repository", "value", "low", "high"),
+    *("at", "measured_at", "revision", "branch", "repository", "history", "merge_base"),
+    *("pull_request", "value", "low", "high"),
     *("bounds", "n", "unit", "source", "compiler", "driver", "runtime", "host", "kernel"),
     "withdrawn",
 )
@@ -45,23 +48,30 @@ def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
 
 
 def _csv_rows(series: Series) -> Iterator[list[object]]:
-    """Yield the cells of each point, oldest first (1 query), one row at a time: a history may
+    """Yield the cells of each point, oldest first (2 queries), one row at a time: a history may
     exceed memory. The last cell is the reason for a withdrawal, if any."""
     active = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
     rows = (
         Datum.objects.filter(series=series)
         .order_by("at", "id")
         .values_list(
-            *("at", "measured_at", "revision__name", "revision__branch", "revision__repository"),
+            *("at", "id", "measured_at"),
+            *("revision__name", "revision__branch", "revision__repository"),
+            *("is_trunk", "revision__merge_base", "revision__pull_request"),
             *("value", "low", "high", "n", "source"),
             *(f"conditions__facts__{name}" for name in _FACTS),
             Subquery(active.values("reason")[:1]),
         )
-        .iterator(chunk_size=_CHUNK)
     )
-    for at, measured_at, name, branch, repository, value, low, high, n, source, *facts in rows:
+    in_order = heapq.merge(  # each of the two has its index
+        *(rows.filter(is_trunk=mark).iterator(chunk_size=_CHUNK) for mark in (True, False)),
+        key=itemgetter(0, 1),
+    )
+    for at, _, measured_at, name, branch, repository, *more in in_order:
+        is_trunk, merge_base, pull_request, value, low, high, n, source, *facts = more
         yield [
             *(at.isoformat(), measured_at.isoformat(), name, branch, repository),
+            *("trunk" if is_trunk else "branch", merge_base, pull_request),
             *(value, low, high, bounds_of(n), n, series.unit, Source(source).label),
             *(fact if isinstance(fact, str) else "" for fact in facts),
         ]

@@ -53,7 +53,7 @@ def plot_data(pk: int, most: int = MAX_POINTS) -> PlotData:
     """Return a series by number with its latest points (3 queries). Raises
     ``Series.DoesNotExist``."""
     series = Series.objects.get(pk=pk)
-    rows = Datum.objects.valid().filter(series=pk).select_related("revision").defer("samples")
+    rows = Datum.objects.trunk().filter(series=pk).select_related("revision").defer("samples")
     points = [point_value(row, series.unit) for row in rows.order_by("-at", "-id")[:most]]
     changes = Change.objects.filter(series=pk, withdrawn_at=None)
     changes = changes.select_related("revision", "previous", "alert").defer("explanation")

@@ -16,7 +16,6 @@ from scheduler.results.points.model import (
     ImportContext,
     Point,
     Points,
-    RevisionKey,
     SeriesKey,
     SkippedPart,
     better_direction,
@@ -149,9 +148,7 @@ def make_point(
         series=series,
         value=value,
         measured_at=context.measured_at or measured_at or context.now,
-        revision=RevisionKey(
-            context.revision, context.revision_at, context.branch, context.repository
-        ),
+        revision=context.revision_key,
         **{"better": better_direction(unit), **more},
     )
 

@@ -1,0 +1,83 @@
+"""Deletion of the points of branches that get no more points, whether merged, gone or forgotten."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Exists, F, OuterRef, QuerySet
+
+from codegen_app.tracking.models import Change, Datum, RemeasuredPoint, Revision, Series, Withdrawal
+from codegen_app.tracking.services.recount import recount
+
+STEP_REVISIONS = 50
+_SUBTRACT = """
+UPDATE codegen_app_series AS series SET
+    points = series.points - deleted.points, branch_points = series.branch_points - deleted.points
+FROM (
+    SELECT id, count(*) AS points FROM unnest(%s::bigint[]) AS deleted(id) GROUP BY id
+) AS deleted
+WHERE series.id = deleted.id
+"""
+
+
+def expired_points(before: datetime) -> QuerySet[Datum]:
+    """Return the points of branches for which no point was stored since a time."""
+    return _deletable().filter(revision__in=_expired_revisions(before))
+
+
+def delete_points(before: datetime, most: int) -> int:
+    """Delete at most this many points of such branches, in the caller's transaction; return how
+    many: fewer if no others are left.
+
+    A point that a change began with, before its branch ceased to be the trunk, or that was measured
+    again, stays with them.
+    """
+    deleted = 0
+    while deleted < most:
+        revisions = list(_expired_revisions(before).order_by("pk")[:STEP_REVISIONS])
+        if not revisions:
+            break
+        rows = _deletable().filter(revision__in=revisions).values_list("pk", "series_id")
+        points = list(rows[: most - deleted])
+        _delete([pk for pk, _ in points], [series for _, series in points])
+        deleted += len(points)
+        if deleted < most:  # none is left of these; unless a point was stored meanwhile
+            keys = [row.pk for row in revisions]
+            done = Revision.objects.filter(pk__in=keys, last_stored_at__lt=before)
+            done.update(last_stored_at=None)
+    return deleted
+
+
+def _expired_revisions(before: datetime) -> QuerySet[Revision]:
+    """Return the revisions with points of branches that got none since."""
+    rows = Revision.objects.filter(is_trunk=False)
+    alive = rows.filter(
+        repository=OuterRef("repository"), branch=OuterRef("branch"), last_stored_at__gte=before
+    )
+    return rows.filter(~Exists(alive), last_stored_at__lt=before)
+
+
+def _deletable() -> QuerySet[Datum]:
+    return Datum.objects.filter(
+        ~Exists(Change.objects.filter(datum=OuterRef("pk"))),
+        ~Exists(RemeasuredPoint.objects.filter(original=OuterRef("pk"))),
+        ~Exists(RemeasuredPoint.objects.filter(datum=OuterRef("pk"))),
+        is_trunk=False,
+    )
+
+
+def _delete(points: list[int], series: list[int]) -> None:
+    """Delete points with their withdrawals, and count their series."""
+    if not points:
+        return
+    locked = Series.objects.filter(pk__in=set(series)).order_by("pk").select_for_update()
+    keys = list(locked.values_list("pk", flat=True))
+    Withdrawal.objects.filter(datum__in=points).delete()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM codegen_app_datum WHERE id = ANY(%s)", [points])
+        cursor.execute(_SUBTRACT, [series])
+    # Without points of the trunk, the times of a series are those of its branches.
+    recount(
+        Series.objects.filter(pk__in=keys, points=F("branch_points")).values_list("pk", flat=True)
+    )
