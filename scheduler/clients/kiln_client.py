@@ -1,14 +1,19 @@
-"""Upload results to Kiln and compare revisions. This single file needs only Python 3.9 or later
-and can be copied.
+"""Upload results to Kiln, compare revisions and report to a pull request. This single file needs
+only Python 3.9 or later and can be copied.
 
     python -m kiln_client push results.json --url https://kiln.example --token-file token
+    python -m kiln_client check --url https://kiln.example --token-file token
     python -m kiln_client compare base:main branch:topic --fail-on regression \\
         --url https://kiln.example --token-file token > comparison.md
 
 push accepts Kiln's points, JSON of pytest-benchmark, Google Benchmark or Bencher (BMF), and logs
 with AUTOTUNE blocks of Inductor ("-" reads standard input). Options (--device, --revision, ...)
-supply values that are missing from the file. In a Git checkout, the revision and its time are taken
-from Git.
+supply values that are missing from the file.
+
+The measured commit, its branch, merge base and pull request, and the repository are taken from the
+environment of GitHub Actions, GitLab CI, Jenkins or Buildkite, and from the Git checkout. Options
+override them, an empty value omits one, and --no-author omits the author. Standard error lists the
+values with their origin.
 
 Each batch has a key, by default a hash of the file and the options. A batch that is sent twice, by
 a retry or by a second run of the command, is stored once. Temporary failures are retried with the
@@ -18,8 +23,18 @@ the row and the field), 4 no valid token with the scope, 5 not reached after all
 compare writes Markdown for a pull request to standard output. A side is a commit or version (or a
 prefix), branch:NAME for the newest revision of a branch, or run:NUMBER for a tuning run. The before
 side can be base:NAME, the newest revision of that branch that is older than the first revision of
-the after branch. Exit statuses: 0 no --fail-on condition is met, 1 a condition is met, 2 other
-errors; nothing was compared.
+the after branch.
+
+check compares this commit with the branch that it forked from, writes the same Markdown, and
+reports to GitHub (check run or commit status, and a comment on the pull request) or GitLab (commit
+status and a note on the merge request) with CI's own token: GITHUB_TOKEN or GITLAB_TOKEN. A failed
+report is printed and does not change the exit status.
+
+Exit statuses of compare and check: 0 no --fail-on condition is met, 1 a condition is met, 2 other
+errors, 3 no series could be compared (0 with --allow-nothing).
+
+pending lists what to measure again, a line of JSON each: the open requests, and with --uncertain
+also the series that the comparison of this commit leaves unknown.
 """
 
 from __future__ import annotations
@@ -31,63 +46,65 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
 STORED, USAGE, REFUSED, NO_TOKEN, NOT_REACHED = 0, 2, 3, 4, 5
-PASSED, FAILED, ERROR = 0, 1, 2
+PASSED, FAILED, ERROR, NOTHING_COMPARED = 0, 1, 2, 3
 FAIL_ON = {"regression": "slower", "unknown": "unknown", "gone": "gone"}
-CONTEXT_FIELDS = (
-    *("format", "device", "target", "toolchain", "revision", "revision-at", "branch"),
-    *("repository", "measured-at"),
+#: Values of the measured commit, which the CI system and Git know.
+COMMIT_FIELDS = (
+    *("revision", "revision_at", "branch", "default_branch", "merge_base", "pull_request"),
+    *("repository", "subject", "author"),
 )
+#: Of these, those that a Kiln of another version may not know.
+LATER_FIELDS = {"default_branch", "merge_base", "pull_request", "subject", "author"}
+CONTEXT_FIELDS = ("format", "device", "target", "toolchain", *COMMIT_FIELDS, "measured_at")
 TEMPORARY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 MAX_WAIT_S = 60.0
+MAX_ROWS = 1_000  # of a comparison, for its report
+MAX_PAGES = 100  # of comments
+#: The limits of the forges, in characters.
+MAX_CHECK, MAX_GITHUB_COMMENT, MAX_GITLAB_NOTE = 65_535, 65_536, 1_000_000
+AGENT = {"User-Agent": "kiln_client/1"}
 
 
 class ClientError(Exception):
-    """A failure that a retry does not change, with the exit status."""
+    """A failure that a retry does not change, with the exit status and, if a server refused the
+    request, the HTTP status."""
 
-    def __init__(self, status: int, line: str) -> None:
+    def __init__(self, status: int, line: str, http_status: int = 0) -> None:
         super().__init__(line)
         self.status = status
-
-
-class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuse redirects, so that the token is sent only to the given address."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Return None: the answer is taken as it is."""
+        self.http_status = http_status
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     options = make_parser().parse_args(arguments)
-    comparing = options.command == "compare"
+    commands = {"push": push, "compare": compare, "check": check, "pending": pending}
     try:
-        if options.command == "pending":
-            return pending(options)
-        answer = compare(options) if comparing else push(options)
+        return commands[options.command](options)
     except ClientError as failure:
         print_error(str(failure))
-        return ERROR if comparing else failure.status
-    if comparing:
-        return write_comparison(answer, options)
-    for part in answer.get("left_out", ()):
-        print_error(f"left out: {part['where']}: {part['reason']}")
-    sys.stdout.write(f"{json.dumps(answer)}\n")
-    return STORED
+        return ERROR if options.command in ("compare", "check") else failure.status
 
 
 def print_error(line: str) -> None:
     """Print a line on standard error."""
-    sys.stderr.write(f"kiln_client: {line}\n")
+    sys.stderr.write(f"kiln_client: {one_line(line)}\n")
+
+
+# ---- command line --------------------------------------------------------------------------------
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -103,18 +120,67 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--key", help="idempotency key of the batch (default: a hash of its content)"
     )
-    for name in CONTEXT_FIELDS:
-        command.add_argument(f"--{name}", default="", help="value for every point")
+    add_values(command, *CONTEXT_FIELDS)
+    command.add_argument("--no-author", action="store_true", help="do not send the author")
     add_connection(command)
     command = commands.add_parser("compare", help="compare two revisions over all series")
     command.add_argument("before", help="a commit, branch:NAME, run:NUMBER or base:NAME")
     command.add_argument("after", help="a commit, branch:NAME or run:NUMBER")
+    command.add_argument("--repository", help="repository of both revisions")
+    command.add_argument(
+        "--json", action="store_true", help="print the JSON answer instead of Markdown"
+    )
+    add_comparison(command, "no condition")
+    add_connection(command)
+    command = commands.add_parser("check", help="compare this commit and report to the forge")
+    add_side(command)
+    command.add_argument(
+        "--name", type=check_name, default="kiln", help="name of the check (default: kiln)"
+    )
+    command.add_argument("--no-comment", action="store_true", help="do not write a comment")
+    add_comparison(command, "regression")
+    add_connection(command)
+    command = commands.add_parser("pending", help="list what to measure again")
+    command.add_argument("--device-name", help="list only this device model")
+    command.add_argument(
+        "--uncertain",
+        action="store_true",
+        help="list requests for this commit, and the series that its comparison leaves unknown",
+    )
+    add_side(command)
+    add_connection(command)
+    return parser
+
+
+def add_values(command: argparse.ArgumentParser, *names: str) -> None:
+    """Add options for values that the points of a file do not state."""
+    for name in names:
+        origin = " (default: from the CI system or Git)" if name in COMMIT_FIELDS else ""
+        command.add_argument(f"--{name.replace('_', '-')}", help=f"value of every point{origin}")
+
+
+def add_side(command: argparse.ArgumentParser) -> None:
+    """Add the before side, and the values of this commit that the comparison depends on."""
+    command.add_argument(
+        "before", nargs="?", help="default: base:NAME of the branch that this commit forked from"
+    )
+    for name in ("revision", "branch", "default-branch", "pull-request", "repository"):
+        command.add_argument(f"--{name}", help="default: from the CI system or Git")
+
+
+def add_comparison(command: argparse.ArgumentParser, default: str) -> None:
+    """Add the options of a comparison."""
     command.add_argument(
         "--fail-on",
         action="append",
-        default=[],
         choices=tuple(FAIL_ON),
-        help="exit with status 1 if a series is slower, unknown or gone; repeatable",
+        help="exit with status 1 if a series is slower, unknown or gone; repeatable"
+        f" (default: {default})",
+    )
+    command.add_argument(
+        "--allow-nothing",
+        action="store_true",
+        help="exit with status 0 instead of 3 if no series could be compared",
     )
     command.add_argument(
         "--group",
@@ -124,16 +190,6 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--least-effect", type=float, help="minimum effect: 0.01 is 1%% (default: 0.01)"
     )
-    command.add_argument("--repository", default="", help="repository of both revisions")
-    command.add_argument(
-        "--json", action="store_true", help="print the JSON answer instead of Markdown"
-    )
-    add_connection(command)
-    command = commands.add_parser("pending", help="list requests for re-measurement")
-    for name in ("device-name", "repository", "branch", "revision"):
-        command.add_argument(f"--{name}", default="", help="list only requests with this value")
-    add_connection(command)
-    return parser
 
 
 def add_connection(command: argparse.ArgumentParser) -> None:
@@ -150,124 +206,948 @@ def add_connection(command: argparse.ArgumentParser) -> None:
     )
 
 
-def compare(options: argparse.Namespace) -> dict[str, Any]:
-    """Request the comparison; return Kiln's answer. Raises ``ClientError``."""
-    names = ("before", "after", "group", "least_effect", "repository")
-    values = {name: getattr(options, name) for name in names}
-    query = {name: value for name, value in values.items() if value not in (None, "")}
-    if not options.json:
-        query["limit"] = 0
-    request = urllib.request.Request(  # noqa: S310
-        api_url(options.url, "compare", query), headers=auth_headers(options.token_file)
-    )
-    return send(request, options.tries, options.timeout, "counts")
-
-
-def write_comparison(answer: dict[str, Any], options: argparse.Namespace) -> int:
-    """Write the comparison; return the exit status."""
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr] # whatever the locale is
-    sys.stdout.write(f"{json.dumps(answer)}\n" if options.json else answer["markdown"])
-    if not answer["compared"]:
-        print_error(
-            "no comparable series: use --fail-on unknown and --fail-on gone to fail in this case"
+def check_name(text: str) -> str:
+    """Return the name of a check, which is part of an HTML comment. Raises
+    ``argparse.ArgumentTypeError``."""
+    if not re.fullmatch(r"[A-Za-z0-9](?:[ ._/-]?[A-Za-z0-9]){0,59}", text):
+        raise argparse.ArgumentTypeError(
+            "expected up to 60 letters and digits, with single spaces or ._/- between them"
         )
-    failing = [name for name in options.fail_on if answer["counts"][FAIL_ON[name]]]
-    for name in dict.fromkeys(failing):
-        print_error(f"{name}: {answer['counts'][FAIL_ON[name]]} series; {answer['url']}")
-    return FAILED if failing else PASSED
+    return text
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+def push(options: argparse.Namespace) -> int:
+    """Send the file; print Kiln's answer. Raises ``ClientError``."""
+    body = read_file(options.file)
+    explicit = explicit_values(options, COMMIT_FIELDS)
+    facts = find_facts(os.environ, explicit)
+    if options.no_author:
+        facts.pop("author", None)
+    if b'"commit_info"' in body and "revision" in facts and facts["revision"].origin == GIT_HEAD:
+        # pytest-benchmark recorded the commit when it measured; the checkout may have moved on.
+        facts = {name: facts[name] for name in facts if name in explicit or name == "repository"}
+    print_facts(facts)
+    context = {name: getattr(options, name, None) or "" for name in CONTEXT_FIELDS}
+    context.update({name: fact.value for name, fact in facts.items() if name in COMMIT_FIELDS})
+    context = {name: text for name, text in context.items() if text}
+    answer = send_results(options, body, context, optional=LATER_FIELDS - explicit.keys())
+    for part in answer.get("left_out", ()):
+        print_error(f"left out: {part['where']}: {part['reason']}")
+    sys.stdout.write(f"{json.dumps(answer)}\n")
+    return STORED
+
+
+def send_results(
+    options: argparse.Namespace, body: bytes, context: dict[str, str], optional: set[str]
+) -> dict[str, Any]:
+    """Send a batch; return Kiln's answer. A value that is ``optional`` and that an older Kiln does
+    not accept is omitted, with a message. Raises ``ClientError``."""
+    content_type = "application/json" if body.lstrip()[:1] in (b"{", b"[") else "text/plain"
+    while True:
+        request = kiln_request(options, "results", context, body)
+        request.add_header("Idempotency-Key", options.key or idempotency_key(body, context))
+        request.add_header("Content-Type", content_type)
+        try:
+            return ask_kiln(options, request, "points")
+        except ClientError as failure:
+            unknown = re.search(r"\bquery\.(\w+): unknown field", str(failure))
+            if unknown is None or unknown.group(1) not in optional & context.keys():
+                raise
+            print_error(f"this version of Kiln does not store {unknown.group(1)}: sent without it")
+            del context[unknown.group(1)]
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Write the comparison of two sides; return the exit status. Raises ``ClientError``."""
+    answer = request_comparison(
+        options,
+        before=options.before,
+        after=options.after,
+        repository=options.repository,
+        limit=None if options.json else 0,
+    )
+    write_output(f"{json.dumps(answer)}\n" if options.json else answer["markdown"])
+    outcome = evaluate(answer, options.fail_on or [], options.allow_nothing)
+    outcome.print_errors(answer["url"])
+    return outcome.status
+
+
+def check(options: argparse.Namespace) -> int:
+    """Compare this commit with the branch that it forked from, report the result to the forge, and
+    return the exit status. Raises ``ClientError`` if there is no comparison."""
+    facts = find_facts(os.environ, explicit_values(options, COMMIT_FIELDS))
+    print_facts(facts)
+    answer = request_comparison(options, limit=MAX_ROWS, **comparison_sides(options, facts))
+    outcome = evaluate(answer, options.fail_on or ["regression"], options.allow_nothing)
+    url = urllib.parse.urljoin(f"{options.url.rstrip('/')}/", answer["url"])
+    report = Report(options.name, outcome, url, report_markdown(answer, outcome, url, options))
+    write_output(report.markdown)
+    outcome.print_errors(url)
+    try:
+        forge = find_forge(os.environ, facts, options)
+        tasks = [("check", forge.write_check)]
+        if facts.get("pull_request", NO_FACT).value and not options.no_comment:
+            tasks.append(("comment", forge.write_comment))
+    except ClientError as failure:
+        print_error(f"not reported: {failure}")
+        tasks = []
+    for title, write in tasks:
+        try:
+            write(report)
+        except ClientError as failure:
+            hint = f" ({forge.permission_hint})" if failure.http_status in (401, 403, 404) else ""
+            print_error(f"{title} not written: {failure}{hint}")
+    return outcome.status
 
 
 def pending(options: argparse.Namespace) -> int:
-    """Write the requests for re-measurement, a line of JSON each; return the exit status. Raises
+    """Write what to measure again, a line of JSON each; return the exit status. Raises
     ``ClientError``."""
-    names = ("device_name", "repository", "branch", "revision")
-    query = {name: getattr(options, name) for name in names if getattr(options, name)}
+    filters = explicit_values(options, ("device_name", "repository", "branch", "revision"))
+    uncertain: list[dict[str, Any]] = []
+    if options.uncertain:
+        facts = find_facts(os.environ, explicit_values(options, COMMIT_FIELDS))
+        print_facts(facts)
+        sides = comparison_sides(options, facts)
+        filters.setdefault("revision", facts["revision"].value)
+        answer = request_comparison(options, limit=MAX_ROWS, status="unknown", **sides)
+        uncertain = [uncertain_row(row, facts) for row in answer["rows"]]
     after: Any = 0
     while after is not None:
-        request = urllib.request.Request(  # noqa: S310
-            api_url(options.url, "requests", {**query, "after": after}),
-            headers=auth_headers(options.token_file),
-        )
-        answer = send(request, options.tries, options.timeout, "requests")
-        for pending_request in answer["requests"]:
-            sys.stdout.write(f"{json.dumps(pending_request)}\n")
+        query = {name: value for name, value in filters.items() if value}
+        request = kiln_request(options, "requests", {**query, "after": after})
+        answer = ask_kiln(options, request, "requests")
+        for row in answer["requests"]:
+            sys.stdout.write(f"{json.dumps(row)}\n")
         after = answer.get("next")
+    for row in uncertain:
+        if options.device_name in (None, "", row["device_name"]):
+            sys.stdout.write(f"{json.dumps(row)}\n")
     return PASSED
 
 
-def push(options: argparse.Namespace) -> dict[str, Any]:
-    """Send the file; return Kiln's answer. Raises ``ClientError``."""
-    body = read_file(options.file)
-    context = {
-        name.replace("-", "_"): getattr(options, name.replace("-", "_")) for name in CONTEXT_FIELDS
+def uncertain_row(row: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+    """Return an unknown series of a comparison in the form of a request, with the reason."""
+    names = ("series", "problem", "sizes", "target", "toolchain", "metric", "unit")
+    commit = ("revision", "revision_at", "branch", "repository")
+    return {
+        **{name: row[name] for name in names},
+        **{name: facts.get(name, NO_FACT).value for name in commit},
+        "device_name": row["device"],
+        "alert": None,
+        "reason": row["why"],
     }
-    if not context["revision"] and b'"commit_info"' not in body:  # pytest-benchmark's own is better
-        context.update(git_revision())
-    context = {name: text for name, text in context.items() if text}
-    key = options.key or idempotency_key(body, context)
-    address = api_url(options.url, "results", context)
-    headers = {
-        **auth_headers(options.token_file),
-        "Idempotency-Key": key,
-        "Content-Type": "application/json" if body.lstrip()[:1] in (b"{", b"[") else "text/plain",
-    }
-    request = urllib.request.Request(address, body, headers, method="POST")  # noqa: S310
-    return send(request, options.tries, options.timeout, "points")
 
 
-def api_url(url: str, path: str, query: dict[str, Any]) -> str:
-    """Return an address of the API. Raises ``ClientError``."""
-    address = f"{url.rstrip('/')}/api/v1/{path}"
-    if query:
-        address += "?" + urllib.parse.urlencode(query)
+def explicit_values(options: argparse.Namespace, names: tuple[str, ...]) -> dict[str, str]:
+    """Return the values that options state, by name; an empty one omits the value."""
+    values = {name: getattr(options, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+# ---- comparisons ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a comparison: the exit status, a title, and the ``--fail-on`` conditions that
+    are met, with their numbers of series."""
+
+    status: int
+    title: str
+    failures: dict[str, int]
+
+    def print_errors(self, url: str) -> None:
+        """Print why the status is not 0, and that nothing was compared."""
+        for name, count in self.failures.items():
+            print_error(f"{name}: {count} series; {url}")
+        if self.title == NOTHING:
+            print_error(f"{NOTHING}: see the reasons at {url}")
+
+
+NOTHING = "no series could be compared"
+
+
+def evaluate(answer: dict[str, Any], conditions: list[str], allow_nothing: bool) -> Outcome:
+    """Return the outcome of a comparison."""
+    counts = answer["counts"]
+    compared = answer.get("judged", answer["compared"])
+    failures = {name: counts[FAIL_ON[name]] for name in conditions if counts[FAIL_ON[name]]}
+    if failures:
+        title = ", ".join(f"{count:,} {FAIL_ON[name]}" for name, count in failures.items())
+        return Outcome(FAILED, title, failures)
+    if not compared:
+        return Outcome(PASSED if allow_nothing else NOTHING_COMPARED, NOTHING, {})
+    return Outcome(PASSED, f"{counts['slower']:,} slower of {compared:,} compared series", {})
+
+
+def comparison_sides(options: argparse.Namespace, facts: Facts) -> dict[str, str]:
+    """Return the sides of the comparison of this commit. Raises ``ClientError`` if one is
+    unknown."""
+    values = {name: fact.value for name, fact in facts.items()}
+    if not values.get("revision"):
+        raise ClientError(USAGE, "no commit: run in a Git checkout or specify --revision")
+    before = options.before
+    if not before:
+        base = values.get("base_branch") or values.get("default_branch")
+        if not base:
+            raise ClientError(USAGE, "unknown default branch: specify --default-branch or BEFORE")
+        if base == values.get("branch") and not values.get("pull_request"):
+            raise ClientError(USAGE, f"this commit is on {base} itself: specify BEFORE")
+        before = f"base:{base}"
+    return {
+        "before": before,
+        "after": values["revision"],
+        "repository": values.get("repository", ""),
+    }
+
+
+def request_comparison(options: argparse.Namespace, **query: Any) -> dict[str, Any]:
+    """Return Kiln's comparison of two sides. Raises ``ClientError``."""
+    query["group"] = getattr(options, "group", None)
+    query["least_effect"] = getattr(options, "least_effect", None)
+    query = {name: value for name, value in query.items() if value not in (None, "")}
+    return ask_kiln(options, kiln_request(options, "compare", query), "counts")
+
+
+# ---- report --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the forge is told: the name of the check, the outcome, the page of the comparison, and
+    its Markdown."""
+
+    name: str
+    outcome: Outcome
+    url: str
+    markdown: str
+
+    @property
+    def marker(self) -> str:
+        """The hidden first line, by which the comment is recognized and updated."""
+        return f"<!-- kiln:{self.name} -->\n"
+
+    def conclusion(self, failure: str) -> str:
+        """Return the result in the words of a forge."""
+        return failure if self.outcome.status else "success"
+
+
+def report_markdown(
+    answer: dict[str, Any], outcome: Outcome, url: str, options: argparse.Namespace
+) -> str:
+    """Return the report: the outcome, the largest slowdowns, what to measure again, and Kiln's
+    tables."""
+    site = url.partition("/compare/revisions")[0]
+    rows = answer["rows"]
+    slower = [row for row in rows if row["status"] == "slower"]
+    unknown = [row for row in rows if row["status"] == "unknown"]
+    sections = [f"### {options.name}: {outcome.title}"]
+    if slower:
+        items = (f"1. {series_link(row, site)}: {ratio_text(row)}" for row in slower[:3])
+        sections.append("\n".join(["**Largest slowdowns**", "", *items]))
+    if unknown:
+        count = answer["counts"]["unknown"]
+        title = f"**Measure these again** ({count:,} unknown):"
+        items = (f"- {series_link(row, site)}: {code(row['why'])}" for row in unknown[:10])
+        more = [f"- [{count - 10:,} more]({url})"] if count > 10 else []
+        how = "`python -m kiln_client pending --uncertain` lists them for a script."
+        sections.append("\n".join([title, "", *items, *more, "", how]))
+    tables = answer["markdown"].replace(f"]({answer['url']})", f"]({url})")
+    return "\n\n".join([*sections, tables])
+
+
+def series_link(row: Mapping[str, Any], site: str) -> str:
+    """Return a link to the history of a series."""
+    return f"[{code(row['name'])}]({site}/series/{int(row['series'])})"
+
+
+def ratio_text(row: Mapping[str, Any]) -> str:
+    """Return the slowdown of a series with its interval, n and cause."""
+    interval = "" if row["low"] is None else f" ({row['low']:.3f} to {row['high']:.3f})"
+    reason = f": {code(row['why'])}" if row["why"] else ""
+    return f"{row['ratio']:.3f}{interval}, n {row['n_before']:,}, {row['n_after']:,}{reason}"
+
+
+def code(text: str) -> str:
+    """Return untrusted text as a code span, in which nothing acts as Markdown, HTML, a mention or a
+    link."""
+    return f"`{one_line(text, 200).replace('`', chr(39)) or ' '}`"
+
+
+def one_line(text: str, max_chars: int = 1_000) -> str:
+    """Return text as one line of printable characters, cut to ``max_chars``."""
+    printable = "".join(char if char.isprintable() else " " for char in text[:max_chars])
+    return printable + " …" if len(text) > max_chars else printable
+
+
+def cut(text: str, limit: int, url: str) -> str:
+    """Return Markdown of at most ``limit`` characters; a line says so if it was cut."""
+    if len(text) <= limit:
+        return text
+    end = f"\n\nThe report is longer than {limit:,} characters. [All series]({url})\n"
+    shortened = text[: limit - len(end) - len("\n\n</details>")]
+    shortened = shortened[: shortened.rfind("\n")]
+    if shortened.count("<details>") > shortened.count("</details>"):
+        shortened += "\n\n</details>"
+    return shortened + end
+
+
+def write_output(text: str) -> None:
+    """Write text to standard output in UTF-8, whatever the locale is."""
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    sys.stdout.write(text)
+
+
+# ---- forges --------------------------------------------------------------------------------------
+
+
+def find_forge(
+    environment: Mapping[str, str], facts: Facts, options: argparse.Namespace
+) -> GitHub | GitLab:
+    """Return the forge that the environment names. Raises ``ClientError`` if it names none, or has
+    no token for it."""
+    commit, request = (facts.get(name, NO_FACT).value for name in ("revision", "pull_request"))
+    path = urllib.parse.urlsplit(facts.get("repository", NO_FACT).value).path.strip("/")
+    if url := environment.get("GITHUB_API_URL", ""):
+        token = environment.get("GITHUB_TOKEN", "")
+        if not token:
+            line = "GITHUB_TOKEN is not set (in Actions: GITHUB_TOKEN: ${{ github.token }})"
+            raise ClientError(USAGE, line)
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+        project = environment.get("GITHUB_REPOSITORY") or path
+        return GitHub(ForgeApi(url, headers, options), f"/repos/{project}", commit, request)
+    if url := environment.get("CI_API_V4_URL", ""):
+        token = environment.get("GITLAB_TOKEN", "")
+        if not token:
+            line = (
+                "GITLAB_TOKEN is not set: use a project access token with the scope api;"
+                " CI_JOB_TOKEN can neither set commit statuses nor write notes"
+            )
+            raise ClientError(USAGE, line)
+        project = environment.get("CI_PROJECT_ID") or urllib.parse.quote(path, safe="")
+        target = environment.get("CI_MERGE_REQUEST_PROJECT_ID") or project
+        return GitLab(
+            api=ForgeApi(url, {"PRIVATE-TOKEN": token}, options),
+            project=f"/projects/{project}",
+            merge_request=f"/projects/{target}/merge_requests/{request}",
+            # A pipeline for merged results runs on a commit of its own.
+            commit=environment.get("CI_COMMIT_SHA") or commit,
+            pipeline=environment.get("CI_PIPELINE_ID", ""),
+        )
+    raise ClientError(USAGE, "no forge: neither GITHUB_API_URL nor CI_API_V4_URL is set")
+
+
+@dataclass(frozen=True)
+class ForgeApi:
+    """The API of a forge."""
+
+    url: str
+    headers: dict[str, str]
+    options: argparse.Namespace
+
+    def call(self, method: str, path: str, content: Any = None, tries: int | None = None) -> Any:
+        """Send a request; return the JSON of the answer. Raises ``ClientError``."""
+        address = check_scheme(f"{self.url.rstrip('/')}{path}")
+        body = None if content is None else json.dumps(content).encode()
+        headers = {**AGENT, **self.headers, "Content-Type": "application/json"}
+        request = urllib.request.Request(address, body, headers, method=method)  # noqa: S310
+        return send(request, self.options, json.loads, tries)
+
+    def comments(self, path: str) -> Iterator[dict[str, Any]]:
+        """Yield the comments at a path, the oldest first. Raises ``ClientError``."""
+        for page in range(1, MAX_PAGES + 1):
+            comments = self.call("GET", f"{path}?sort=asc&per_page=100&page={page}")
+            yield from comments
+            if len(comments) < 100:
+                return
+        raise ClientError(REFUSED, f"more than {100 * MAX_PAGES:,} comments")
+
+
+@dataclass(frozen=True)
+class GitHub:
+    """Check runs, statuses and comments of a repository on GitHub."""
+
+    api: ForgeApi
+    project: str
+    commit: str
+    pull_request: str
+    permission_hint = (
+        "the job needs the permissions “checks: write” and “pull-requests: write”; the token of a"
+        " pull request from a fork can only read"
+    )
+
+    def write_check(self, report: Report) -> None:
+        """Write a check run, or a commit status if the token does not belong to an app."""
+        title, conclusion = report.outcome.title, report.conclusion("failure")
+        summary = cut(report.markdown, MAX_CHECK, report.url)
+        check_run = {
+            **{"name": report.name, "head_sha": self.commit, "details_url": report.url},
+            **{"status": "completed", "conclusion": conclusion},
+            "output": {"title": title, "summary": summary},
+        }
+        try:
+            self.api.call("POST", f"{self.project}/check-runs", check_run)
+        except ClientError as failure:
+            if failure.http_status not in (403, 404):
+                raise
+            print_error(f"check run not written: {failure}; writing a commit status instead")
+            status = {"state": conclusion, "target_url": report.url, "description": title[:140]}
+            path = f"{self.project}/statuses/{self.commit}"
+            self.api.call("POST", path, {**status, "context": report.name})
+
+    def write_comment(self, report: Report) -> None:
+        """Write the comment on the pull request, or update it."""
+        path = f"{self.project}/issues/{self.pull_request}/comments"
+        body = {"body": cut(report.marker + report.markdown, MAX_GITHUB_COMMENT, report.url)}
+        login = self._login()
+        for comment in self.api.comments(path):
+            user = comment.get("user") or {}
+            is_own = user.get("login") == login if login else user.get("type") == "Bot"
+            if is_own and str(comment.get("body")).startswith(report.marker):
+                comment_path = f"{self.project}/issues/comments/{int(comment['id'])}"
+                self.api.call("PATCH", comment_path, body)
+                return
+        self.api.call("POST", path, body, tries=1)  # a second try could write it twice
+
+    def _login(self) -> str:
+        """Return the token's user; "" for the token of an app, whose comments are by a bot."""
+        try:
+            return str(self.api.call("GET", "/user")["login"])
+        except ClientError as failure:
+            if failure.http_status == 403:
+                return ""
+            raise
+
+
+@dataclass(frozen=True)
+class GitLab:
+    """Commit statuses of a project on GitLab, and notes on its merge requests."""
+
+    api: ForgeApi
+    project: str
+    merge_request: str
+    commit: str
+    pipeline: str
+    permission_hint = (
+        "GITLAB_TOKEN must be a token of this project with the scope api and the role Developer"
+    )
+
+    def write_check(self, report: Report) -> None:
+        """Write a commit status into this pipeline."""
+        status = {
+            **{"state": report.conclusion("failed"), "name": report.name},
+            **{"target_url": report.url, "description": report.outcome.title[:255]},
+        }
+        if self.pipeline:
+            status["pipeline_id"] = self.pipeline
+        self.api.call("POST", f"{self.project}/statuses/{self.commit}", status)
+
+    def write_comment(self, report: Report) -> None:
+        """Write the note on the merge request, or update it."""
+        path = f"{self.merge_request}/notes"
+        body = {"body": cut(report.marker + report.markdown, MAX_GITLAB_NOTE, report.url)}
+        user = self.api.call("GET", "/user")["id"]
+        for note in self.api.comments(path):
+            is_own = (note.get("author") or {}).get("id") == user
+            if is_own and str(note.get("body")).startswith(report.marker):
+                self.api.call("PUT", f"{path}/{int(note['id'])}", body)
+                return
+        self.api.call("POST", path, body, tries=1)  # a second try could write it twice
+
+
+# ---- the measured commit -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A value and its origin; without a value, the reason and how to supply it."""
+
+    value: str
+    origin: str
+
+
+Facts = dict[str, Fact]
+NO_FACT = Fact("", "")
+GIT_HEAD = "git HEAD"
+#: How to fetch all history, by CI system.
+FULL_HISTORY = {
+    "GitHub Actions": "set fetch-depth: 0 of actions/checkout",
+    "GitLab CI": "set the variable GIT_DEPTH: 0",
+    "Jenkins": "disable “shallow clone”",
+    "Buildkite": "remove --depth from BUILDKITE_GIT_CLONE_FLAGS",
+}
+
+
+def print_facts(facts: Facts) -> None:
+    """Print the values of the measured commit with their origins, in one line."""
+    parts = []
+    for name in COMMIT_FIELDS:
+        fact = facts.get(name, NO_FACT)
+        title = name.replace("revision", "commit").replace("_at", " time").replace("_", " ")
+        if fact.value or fact.origin:
+            short = one_line(fact.value[:12] if is_hash(fact.value) else fact.value, 60)
+            parts.append(f"{title} {short or 'unknown'} ({fact.origin})")
+    if parts:
+        print_error(", ".join(parts))
+
+
+def find_facts(environment: Mapping[str, str], explicit: Mapping[str, str]) -> Facts:
+    """Return the values of the measured commit, by field: those of options, else those of the CI
+    system, else those of the Git checkout.
+
+    A commit that only ``--revision`` states is looked up in the checkout; if it is not a hash of a
+    commit there, nothing else is known of it. Raises ``ClientError`` if CI system and checkout
+    disagree about the commit.
+    """
+    stated = {name: Fact(value, f"--{name.replace('_', '-')}") for name, value in explicit.items()}
+    system, facts = ci_facts(environment)
+    checkout = open_checkout()
+    revision = facts.get("revision", NO_FACT)
+    if explicit.get("revision") and explicit["revision"] != revision.value:
+        commit = checkout.resolve(explicit["revision"])
+        if not commit:
+            return stated
+        if commit != revision.value:
+            names = ("repository", "default_branch")
+            facts = {name: facts[name] for name in names if name in facts}
+    elif "revision" in facts:
+        check_checkout(checkout, facts)
+    facts = {**facts, **stated}
+    if checkout.head:
+        facts = {**git_facts(checkout, facts, system), **facts}
+    elif checkout.problem and "revision" not in explicit:
+        print_error(f"Git: {checkout.problem}")
+    return facts
+
+
+def check_checkout(checkout: Checkout, facts: Facts) -> None:
+    """Check that the commit of the CI system is the one that is checked out, or one that was merged
+    into it. Raises ``ClientError`` if it is not."""
+    revision, repository = facts["revision"], facts.get("repository", NO_FACT).value
+    if not checkout.head or web_address(checkout.url) != repository:
+        return  # no checkout, or that of another repository, such as a fork's
+    if checkout.resolve(revision.value) not in ("", checkout.head, *checkout.parents):
+        line = (
+            f"commit {revision.value[:12]} ({revision.origin}) is not the one that is checked out,"
+            f" {checkout.head[:12]}: specify the measured one with --revision"
+        )
+        raise ClientError(USAGE, line)
+
+
+def is_hash(text: str) -> bool:
+    """Return whether a text is the full hash of a commit."""
+    return bool(re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", text))
+
+
+def web_address(url: str) -> str:
+    """Return a repository's address for browsers, the same for all its URLs, without credentials
+    and ``.git``: ``git@host:team/x.git`` is ``https://host/team/x``."""
+    text = url.strip().rstrip("/")
+    short_form = re.fullmatch(r"(?:[^@/:]+@)?([^/:@]{2,}):(?!//)/?(.+)", text)
+    if short_form:
+        text = f"ssh://{short_form.group(1)}/{short_form.group(2)}"
+    if text.endswith(".git"):
+        text = text[:-4]
+    parts = urllib.parse.urlsplit(text)
+    if parts.scheme not in ("http", "https", "ssh", "git", "git+ssh"):
+        return text
+    host, _, port = parts.netloc.rpartition("@")[2].lower().partition(":")
+    is_web = parts.scheme in ("http", "https")
+    if is_web and port and port != {"http": "80", "https": "443"}[parts.scheme]:
+        host = f"{host}:{port}"
+    return f"{parts.scheme if is_web else 'https'}://{host}{parts.path}"
+
+
+# ---- CI systems ----------------------------------------------------------------------------------
+
+
+def ci_facts(environment: Mapping[str, str]) -> tuple[str, Facts]:
+    """Return the name of the CI system and what its environment says; ("", {}) outside of CI."""
+    systems: tuple[tuple[str, str, Callable[[Mapping[str, str]], Facts]], ...] = (
+        ("GitHub Actions", "GITHUB_ACTIONS", github_facts),
+        ("GitLab CI", "GITLAB_CI", gitlab_facts),
+        ("Buildkite", "BUILDKITE", buildkite_facts),
+        ("Jenkins", "JENKINS_URL", jenkins_facts),
+    )
+    for system, name, read in systems:
+        if environment.get(name):
+            facts = {field: fact for field, fact in read(environment).items() if fact != NO_FACT}
+            if "repository" in facts:
+                repository = facts["repository"]
+                facts["repository"] = Fact(web_address(repository.value), repository.origin)
+            return system, facts
+    return "", {}
+
+
+def variable(environment: Mapping[str, str], *names: str) -> Fact:
+    """Return the first of these variables that is set."""
+    for name in names:
+        if value := environment.get(name, "").strip():
+            return Fact(value, name)
+    return NO_FACT
+
+
+def fork_branch(owner: str, branch: Fact) -> Fact:
+    """Return ``owner:branch`` for a fork's branch: it may have the name of a branch of the
+    repository."""
+    return Fact(f"{owner or 'fork'}:{branch.value}", branch.origin)
+
+
+def github_facts(environment: Mapping[str, str]) -> Facts:
+    """Return what GitHub Actions says. The job of a pull request runs on a merge commit; the commit
+    is the head's."""
+    path = environment.get("GITHUB_EVENT_PATH", "")
+    event = parse_event(read_file(path), path) if path else {}
+
+    def of_event(name: str) -> Fact:
+        value: Any = event
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        is_text = isinstance(value, (str, int)) and value
+        return Fact(str(value), name) if is_text else NO_FACT
+
+    server = environment.get("GITHUB_SERVER_URL") or "https://github.com"
+    repository = variable(environment, "GITHUB_REPOSITORY")
+    facts = {"default_branch": of_event("repository.default_branch")}
+    if repository.value:
+        facts["repository"] = Fact(f"{server}/{repository.value}", repository.origin)
+    if "pull_request" in event:
+        source, target = (
+            of_event(f"pull_request.{end}.repo.full_name") for end in ("head", "base")
+        )
+        is_fork = source.value != target.value
+        facts["revision"] = of_event("pull_request.head.sha")
+        facts["branch"] = of_event(f"pull_request.head.{'label' if is_fork else 'ref'}")
+        facts["base_branch"] = of_event("pull_request.base.ref")
+        facts["pull_request"] = of_event("pull_request.number")
+    elif "workflow_run" in event:
+        source = of_event("workflow_run.head_repository.full_name")
+        branch = of_event("workflow_run.head_branch")
+        if source.value != of_event("repository.full_name").value:
+            branch = fork_branch(source.value.partition("/")[0], branch)
+        facts["revision"], facts["branch"] = of_event("workflow_run.head_sha"), branch
+    else:
+        facts["revision"] = variable(environment, "GITHUB_SHA")
+        is_tag = environment.get("GITHUB_REF_TYPE") == "tag"
+        branch = variable(environment, "GITHUB_REF_NAME")
+        facts["branch"] = Fact("", f"the tag {branch.value}") if is_tag else branch
+    return facts
+
+
+def parse_event(data: bytes, path: str) -> dict[str, Any]:
+    """Return the event that started a job. Raises ``ClientError``."""
+    try:
+        event = json.loads(data)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict):
+        raise ClientError(USAGE, f"{path} (GITHUB_EVENT_PATH) is not a JSON object")
+    return event
+
+
+def gitlab_facts(environment: Mapping[str, str]) -> Facts:
+    """Return what GitLab CI says. A pipeline for merged results runs on a merge commit; the commit
+    is that of the source branch."""
+    source, target = (
+        environment.get(f"CI_MERGE_REQUEST_{end}PROJECT_PATH", "") for end in ("SOURCE_", "")
+    )
+    branch = variable(environment, "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_BRANCH")
+    if target and source != target:
+        branch = fork_branch(source, branch)
+    elif tag := environment.get("CI_COMMIT_TAG"):
+        branch = Fact("", f"the tag {tag}")
+    facts = {
+        "revision": variable(environment, "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA"),
+        "branch": branch,
+        "default_branch": variable(environment, "CI_DEFAULT_BRANCH"),
+        "base_branch": variable(environment, "CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
+        "merge_base": variable(environment, "CI_MERGE_REQUEST_DIFF_BASE_SHA"),
+        "pull_request": variable(environment, "CI_MERGE_REQUEST_IID"),
+        "repository": variable(environment, "CI_MERGE_REQUEST_PROJECT_URL", "CI_PROJECT_URL"),
+    }
+    if facts["revision"].origin == "CI_COMMIT_SHA":
+        facts["revision_at"] = variable(environment, "CI_COMMIT_TIMESTAMP")
+        facts["subject"] = variable(environment, "CI_COMMIT_TITLE")
+        author = variable(environment, "CI_COMMIT_AUTHOR")
+        facts["author"] = Fact(author.value.partition(" <")[0], author.origin)
+    return facts
+
+
+def buildkite_facts(environment: Mapping[str, str]) -> Facts:
+    """Return what Buildkite says. Its commit is ``HEAD`` if a build was started without one."""
+    branch, commit = (variable(environment, f"BUILDKITE_{end}") for end in ("BRANCH", "COMMIT"))
+    request = variable(environment, "BUILDKITE_PULL_REQUEST")
+    repository = variable(environment, "BUILDKITE_REPO")
+    fork = web_address(environment.get("BUILDKITE_PULL_REQUEST_REPO", ""))
+    if tag := environment.get("BUILDKITE_TAG"):
+        branch = Fact("", f"the tag {tag}")
+    elif fork and fork != web_address(repository.value) and ":" not in branch.value:
+        branch = fork_branch(urllib.parse.urlsplit(fork).path.split("/")[1], branch)
+    facts = {
+        "branch": branch,
+        "default_branch": variable(environment, "BUILDKITE_PIPELINE_DEFAULT_BRANCH"),
+        "repository": repository,
+    }
+    if commit.value != "HEAD":
+        facts["revision"] = commit
+    if request.value not in ("", "false"):
+        facts["pull_request"] = request
+        facts["base_branch"] = variable(environment, "BUILDKITE_PULL_REQUEST_BASE_BRANCH")
+    return facts
+
+
+def jenkins_facts(environment: Mapping[str, str]) -> Facts:
+    """Return what Jenkins says, in a multibranch pipeline or with the Git plugin alone. For a pull
+    request that Jenkins merges first, the commit is the head that it fetched."""
+    repository = variable(environment, "GIT_URL", "GIT_URL_1")
+    facts = {"revision": variable(environment, "GIT_COMMIT"), "repository": repository}
+    if environment.get("CHANGE_ID"):
+        facts["pull_request"] = variable(environment, "CHANGE_ID")
+        facts["base_branch"] = variable(environment, "CHANGE_TARGET")
+        branch = variable(environment, "CHANGE_BRANCH", "BRANCH_NAME")
+        fork = environment.get("CHANGE_FORK")
+        facts["branch"] = fork_branch(fork, branch) if fork else branch
+        head = f"origin/{environment.get('BRANCH_NAME', '')}"
+        if commit := git("rev-parse", "--verify", "--quiet", f"refs/remotes/{head}"):
+            facts["revision"] = Fact(commit, head)
+    elif tag := environment.get("TAG_NAME"):
+        facts["branch"] = Fact("", f"the tag {tag}")
+    else:
+        facts["branch"] = variable(environment, "BRANCH_NAME", "GIT_LOCAL_BRANCH")
+        if facts["branch"] == NO_FACT:  # with the name of the remote
+            remote_branch = variable(environment, "GIT_BRANCH")
+            facts["branch"] = Fact(remote_branch.value.partition("/")[2], remote_branch.origin)
+        if environment.get("BRANCH_IS_PRIMARY") == "true":
+            facts["default_branch"] = Fact(facts["branch"].value, "BRANCH_IS_PRIMARY")
+    return facts
+
+
+# ---- Git -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """The Git checkout of the current folder. ``head`` is empty without one, ``problem`` why Git
+    cannot read it."""
+
+    head: str = ""
+    parents: tuple[str, ...] = ()
+    remote: str = ""
+    url: str = ""
+    is_shallow: bool = False
+    problem: str = ""
+
+    def resolve(self, revision: str) -> str:
+        """Return the commit with this hash, or beginning of a hash; "" if it is not here."""
+        if not self.head or not re.fullmatch(r"[0-9a-f]{7,64}", revision):
+            return ""
+        commit = git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        return commit if commit.startswith(revision) else ""
+
+
+def open_checkout() -> Checkout:
+    """Return the checkout of the current folder."""
+    try:
+        command = ["git", "rev-parse", "--verify", "HEAD"]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Checkout(problem=f"not available: {error}")
+    if answer.returncode:
+        return Checkout(problem=answer.stderr.strip().partition("\n")[0])
+    # A shallow clone knows the parents of its oldest commits by their hashes.
+    header = git("cat-file", "commit", "HEAD").partition("\n\n")[0]
+    remotes = git("remote").split()
+    remote = "origin" if "origin" in remotes or len(remotes) != 1 else remotes[0]
+    return Checkout(
+        head=answer.stdout.strip(),
+        parents=tuple(re.findall(r"^parent (\w+)$", header, re.MULTILINE)),
+        remote=remote if remotes else "",
+        url=git("remote", "get-url", remote),
+        is_shallow=git("rev-parse", "--is-shallow-repository") == "true",
+    )
+
+
+def git_facts(checkout: Checkout, known: Facts, system: str) -> Facts:
+    """Return what Git says about the commit that is ``known``, else about the one checked out."""
+    facts: Facts = {}
+    revision = known.get("revision", NO_FACT)
+    commit = checkout.resolve(revision.value) if revision.value else checkout.head
+    if "revision" not in known:
+        is_dirty = bool(git("status", "--porcelain", "--untracked-files=no"))
+        facts["revision"] = Fact(checkout.head + ("-dirty" if is_dirty else ""), GIT_HEAD)
+    if checkout.url:
+        facts["repository"] = Fact(web_address(checkout.url), f"git remote {checkout.remote}")
+    head = f"refs/remotes/{checkout.remote}/HEAD"
+    if default := git("symbolic-ref", "--quiet", head).rpartition(f"{checkout.remote}/")[2]:
+        facts["default_branch"] = Fact(default, head.partition("/")[2])
+    known = {**facts, **known}
+    remedy = FULL_HISTORY.get(system, "git fetch --unshallow")
+    if not commit:
+        line = f"the checkout has no commit {revision.value[:12]}: {remedy}"
+        return {**facts, "revision_at": Fact("", line), "merge_base": Fact("", line)}
+    lines = git("log", "-1", "--format=%cI%n%aN%n%s", commit, "--").split("\n")
+    for name, value in zip(("revision_at", "author", "subject"), lines):  # noqa: B905 # Python 3.9
+        facts[name] = Fact(value[:200], "git log")
+    if commit == checkout.head and not system:
+        facts["branch"] = branch_at_head(checkout, known.get("default_branch", NO_FACT).value)
+    branch = {**facts, **known}.get("branch", NO_FACT).value
+    base = known.get("base_branch", known.get("default_branch", NO_FACT)).value
+    if base != branch or "pull_request" in known:
+        facts["merge_base"] = merge_base(checkout, commit, base, remedy)
+    return facts
+
+
+def branch_at_head(checkout: Checkout, default_branch: str) -> Fact:
+    """Return the branch that is checked out, or the only one at a detached commit."""
+    if name := git("symbolic-ref", "--quiet", "--short", "HEAD"):
+        return Fact(name, "git symbolic-ref HEAD")
+    folders = ("refs/heads/", f"refs/remotes/{checkout.remote}/")
+    refs = git("for-each-ref", "--points-at", "HEAD", "--format=%(refname)", *folders).split()
+    names = {ref.replace(folder, "", 1) for ref in refs for folder in folders if folder in ref}
+    names.discard("HEAD")
+    if default_branch in names:
+        names = {default_branch}
+    if len(names) == 1:
+        return Fact(names.pop(), "git for-each-ref --points-at HEAD")
+    at_head = f"several branches are at it: {', '.join(sorted(names))}" if names else "no branch"
+    return Fact("", f"detached checkout, {at_head}: specify --branch")
+
+
+def merge_base(checkout: Checkout, commit: str, base: str, remedy: str) -> Fact:
+    """Return the commit at which a commit's history left a branch."""
+    if not base:
+        return Fact("", "unknown default branch: specify --default-branch")
+    if checkout.is_shallow:
+        return Fact("", f"shallow clone: {remedy}")
+    # A local branch may be behind that of the remote.
+    ref = f"refs/remotes/{checkout.remote}/{base}" if checkout.remote else f"refs/heads/{base}"
+    name = ref.split("/", 2)[2]
+    if not git("rev-parse", "--verify", "--quiet", ref):
+        return Fact("", f"no {name} in the checkout: git fetch {checkout.remote} {base}".strip())
+    common = git("merge-base", ref, commit)
+    if not common:
+        return Fact("", f"{name} and {commit[:12]} have no common commit")
+    return Fact(common, f"git merge-base {name}")
+
+
+def git(*arguments: str) -> str:
+    """Run Git and return its output; "" if it fails."""
+    try:
+        answer = subprocess.run(
+            ["git", *arguments],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout.strip() if answer.returncode == 0 else ""
+
+
+# ---- requests ------------------------------------------------------------------------------------
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Refuse redirects, so that the token is sent only to the given address."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Return None: the answer is taken as it is."""
+
+
+def kiln_request(
+    options: argparse.Namespace, path: str, query: Mapping[str, Any], body: bytes | None = None
+) -> urllib.request.Request:
+    """Return a request to Kiln's API, a POST if it has a body. Raises ``ClientError``."""
+    url = f"{options.url.rstrip('/')}/api/v1/{path}"
+    address = check_scheme(f"{url}?{urllib.parse.urlencode(query)}" if query else url)
+    headers = {"Authorization": f"Bearer {read_token(options.token_file)}", **AGENT}
+    return urllib.request.Request(address, body, headers)  # noqa: S310
+
+
+def check_scheme(address: str) -> str:
+    """Return the address. Raises ``ClientError`` if it is not one of HTTP."""
     if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
-        raise ClientError(USAGE, f"{url}: the URL must begin with http:// or https://")
+        raise ClientError(USAGE, f"{address}: the URL must begin with http:// or https://")
     return address
 
 
-def auth_headers(token_file: str | None) -> dict[str, str]:
-    """Return the headers that authenticate a request."""
-    return {"Authorization": f"Bearer {read_token(token_file)}", "User-Agent": "kiln_client/1"}
+def ask_kiln(
+    options: argparse.Namespace, request: urllib.request.Request, key: str
+) -> dict[str, Any]:
+    """Send a request to Kiln and return its answer, which has the ``key``. Raises
+    ``ClientError``."""
+
+    def parse(data: bytes) -> dict[str, Any]:
+        answer = json.loads(data)
+        if not isinstance(answer, dict) or key not in answer:
+            raise ValueError("the answer is not from Kiln")  # but from a proxy, say
+        return answer
+
+    answer: dict[str, Any] = send(request, options, parse)
+    return answer
 
 
-def send(request: urllib.request.Request, tries: int, timeout: float, key: str) -> dict[str, Any]:
-    """Send a request, with retries, and return the answer, which has the ``key``."""
+def send(
+    request: urllib.request.Request,
+    options: argparse.Namespace,
+    parse: Callable[[bytes], Any],
+    tries: int | None = None,
+) -> Any:
+    """Send a request, with retries, and return the parsed answer. Raises ``ClientError``."""
     opener = urllib.request.build_opener(NoRedirects)
+    tries = max(1, options.tries if tries is None else tries)
     reason = "not tried"
-    for attempt in range(max(1, tries)):
+    for attempt in range(tries):
         wait_s = min(MAX_WAIT_S, 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311
         try:
-            with opener.open(request, timeout=timeout) as response:
-                return parse_answer(response.read(), key)
+            with opener.open(request, timeout=options.timeout) as response:
+                return parse(response.read())
         except urllib.error.HTTPError as error:
             reason = f"{error.code}: {error_line(error)}"
-            if error.code in (401, 403):
-                raise ClientError(NO_TOKEN, reason) from None
-            if error.code not in TEMPORARY_STATUSES:
-                raise ClientError(REFUSED, reason) from None
+            if error.code not in TEMPORARY_STATUSES and not is_rate_limit(error):
+                status = NO_TOKEN if error.code in (401, 403) else REFUSED
+                raise ClientError(status, reason, error.code) from None
             wait_s = retry_after_s(error.headers.get("Retry-After"), wait_s)
         except (OSError, HTTPException, ValueError) as error:  # URLError and timeouts are OSErrors
             reason = str(getattr(error, "reason", error)) or type(error).__name__
         if attempt + 1 < tries:
-            sys.stderr.write(f"kiln_client: {reason}; retrying in {wait_s:.0f} s\n")
+            print_error(f"{reason}; retrying in {wait_s:.0f} s")
             time.sleep(wait_s)
-    raise ClientError(NOT_REACHED, f"not reached in {max(1, tries)} tries: {reason}")
+    raise ClientError(NOT_REACHED, f"not reached in {tries} tries: {reason}")
 
 
-def parse_answer(data: bytes, key: str) -> dict[str, Any]:
-    """Return the answer's JSON. Raises ``ValueError`` for the answer of another server, such as a
-    proxy."""
-    answer = json.loads(data)
-    if not isinstance(answer, dict) or key not in answer:
-        raise ValueError("the answer is not from Kiln")
-    return answer
+def is_rate_limit(error: urllib.error.HTTPError) -> bool:
+    """Return whether GitHub refused a request for its rate, not for its token. Raises
+    ``ClientError`` if the limit is not reset soon."""
+    if error.code != 403:
+        return False
+    reset = error.headers.get("X-RateLimit-Reset", "")
+    if error.headers.get("X-RateLimit-Remaining") != "0" or not reset.isdecimal():
+        return bool(error.headers.get("Retry-After"))
+    wait_s = int(reset) - time.time()
+    if wait_s > MAX_WAIT_S:
+        line = f"403: rate limit reached; it is reset in {wait_s / 60:.0f} minutes"
+        raise ClientError(NOT_REACHED, line)
+    return True
 
 
 def error_line(error: urllib.error.HTTPError) -> str:
-    """Return the error's message."""
+    """Return the error's message: Kiln's and GitLab's ``error``, GitHub's and GitLab's
+    ``message``."""
     try:
-        return str(json.loads(error.read())["error"])
-    except (OSError, ValueError, KeyError, TypeError, HTTPException):
+        answer = json.loads(error.read())
+        return str(answer.get("error") or answer.get("message") or error.reason)
+    except (OSError, ValueError, AttributeError, HTTPException):
         return str(error.reason)
 
 
@@ -310,25 +1190,6 @@ def idempotency_key(body: bytes, context: dict[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(context, sort_keys=True).encode())
     digest.update(b"\n" + body)
     return digest.hexdigest()
-
-
-def git_revision() -> dict[str, Any]:
-    """Return commit, commit time and branch of the current Git checkout; {} without one."""
-    try:
-        commit, committed_at = git("log", "-1", "--format=%H %cI").split()
-        dirty = "-dirty" if git("status", "--porcelain", "--untracked-files=no") else ""
-        branch = git("rev-parse", "--abbrev-ref", "HEAD")
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return {}
-    revision = {"revision": commit + dirty, "revision_at": committed_at}
-    return revision if branch == "HEAD" else {**revision, "branch": branch}
-
-
-def git(*arguments: str) -> str:
-    """Run Git and return its output."""
-    command = ["git", *arguments]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    return answer.stdout.strip()
 
 
 if __name__ == "__main__":

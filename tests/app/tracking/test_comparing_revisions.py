@@ -364,10 +364,12 @@ def test_the_client_says_to_ci_whether_something_regressed(
     assert "422: before: no measured revision" in capsys.readouterr().err
     assert status(old, new, "--least-effect", "7") == 2
     assert "least_effect" in capsys.readouterr().err
-    # Nothing that could be compared is no regression, and is said.
+    # A comparison of nothing has a status of its own.
     Datum.objects.update(samples=None, n=1)
-    assert status(old, new, "--fail-on", "regression") == 0
-    assert "no comparable series" in capsys.readouterr().err
+    assert status(old, new, "--fail-on", "regression") == kiln_client.NOTHING_COMPARED == 3
+    assert "no series could be compared" in capsys.readouterr().err
+    assert status(old, new, "--fail-on", "regression", "--allow-nothing") == 0
+    assert "no series could be compared" in capsys.readouterr().err
     assert status(old, new, "--fail-on", "regression", "--fail-on", "unknown") == 1
     (tmp_path / "token").write_text("kiln_wrong")
     assert status(old, new) == 2

@@ -13,10 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from scheduler.clients import kiln_client as client
+from tests.support.git_repositories import Repository
 
 STORED = {"batch": 1, "points": 1, "series": 1, "new_series": 1, "left_out": []}
 
@@ -76,14 +78,9 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(tmp_path: Path) -> Path:
     (tmp_path / "results.json").write_text('{"kind": "kiln points"}')
     (tmp_path / "token").write_text("kiln_secret\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KILN_TOKEN", raising=False)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):  # a person's own settings
-        monkeypatch.setenv(name, "/dev/null")
     return tmp_path
 
 
@@ -207,27 +204,66 @@ def test_what_was_left_out_is_said(
     assert "left out: benchmarks[7]: BM_x: it failed" in capsys.readouterr().err
 
 
-def test_in_a_checkout_the_revision_is_its_own(server: Server, files: Path) -> None:
-    def git(*arguments: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        made = subprocess.run(
-            ["git", *who, *arguments], cwd=files, check=True, capture_output=True, text=True
-        )
-        return made.stdout.strip()
+def sent(server: Server) -> dict[str, str]:
+    """The parameters of the last request."""
+    return dict(parse_qsl(urlsplit(server.got[-1].path).query))
 
-    git("init", "-q", "-b", "topic")
-    git("add", "results.json")
-    git("commit", "-q", "-m", "a")
+
+def test_in_a_checkout_the_revision_is_its_own(server: Server, files: Path) -> None:
+    repository = Repository(files)
+    repository.git("add", "results.json")
+    commit = repository.commit("a subject")
     push(server)
-    commit = git("rev-parse", "HEAD")
-    assert f"revision={commit}&revision_at=" in server.got[0].path
-    assert server.got[0].path.endswith("branch=topic")
+    assert sent(server) == {
+        "revision": commit,
+        "revision_at": "2026-11-02T10:00:00+00:00",
+        "branch": "main",
+        "subject": "a subject",
+        "author": "Ada Lovelace",
+    }
+    push(server, "--no-author", "--branch", "", "--subject", "another")
+    assert sent(server).keys() == {"revision", "revision_at", "subject"}
     (files / "results.json").write_text("{ }")
     push(server)
-    assert f"revision={commit}-dirty" in server.got[1].path
+    assert sent(server)["revision"] == f"{commit}-dirty"
     (files / "results.json").write_text('{"commit_info": {"id": "of the file"}}')
     push(server)
-    assert "revision" not in server.got[2].path
+    assert sent(server) == {}
+    push(server, "--revision", "v1")
+    assert sent(server) == {"revision": "v1"}
+
+
+def test_the_commit_of_the_ci_system_is_better_than_that_of_the_file(
+    server: Server, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pytest-benchmark records the merge commit of a pull request."""
+    (files / "results.json").write_text('{"commit_info": {"id": "of the file"}}')
+    monkeypatch.setenv("GITLAB_CI", "true")
+    monkeypatch.setenv("CI_COMMIT_SHA", "a" * 40)
+    push(server)
+    assert sent(server) == {"revision": "a" * 40}
+
+
+def test_what_an_older_server_does_not_store_is_said(
+    server: Server, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository = Repository(files)
+    repository.commit("a")
+    unknown = [
+        (422, {"error": f"query.{name}: unknown field"}, {}) for name in ("author", "subject")
+    ]
+    server.answers = [*unknown, (200, STORED, {})]
+    assert push(server) == client.STORED
+    assert sent(server).keys() == {"revision", "revision_at", "branch"}
+    assert len({one.headers["Idempotency-Key"] for one in server.got}) == 3
+    printed = capsys.readouterr().err
+    for name in ("author", "subject"):
+        assert f"this version of Kiln does not store {name}: sent without it" in printed
+    # A value that an option states is not omitted.
+    server.answers = unknown
+    server.got.clear()
+    assert push(server, "--author", "Ada") == client.REFUSED
+    assert "query.author: unknown field" in capsys.readouterr().err
 
 
 def test_a_copy_of_the_file_runs_by_itself(server: Server, files: Path) -> None:
