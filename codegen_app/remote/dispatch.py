@@ -13,6 +13,7 @@ from codegen_app.platform.models import Artifact
 from codegen_app.remote import leases
 from codegen_app.remote.models import LeaseEnd, RemoteLease
 from codegen_app.tuning.models import Candidate
+from codegen_app.tuning.queries import serving
 from codegen_app.tuning.services import budgets, candidate_results, modelled_tuning
 from codegen_app.tuning.services import search as tuning_search
 from codegen_app.web.row import build_row
@@ -53,7 +54,14 @@ def task_of(lease: RemoteLease) -> Task:
         known=tuple(tuning_search.prior_results(run.target, template)) if template else (),
         begins_with=begins_with,
         begins=tuple(begins),
+        selected=serving.selected_kernel(task.problem, run, _device_name(lease, run.device)),
     )
+
+
+def _device_name(lease: RemoteLease, device: str) -> str:
+    """Return the model of a device of the leased worker."""
+    names = {fields["id"]: str(fields["name"]) for fields in lease.worker.devices}
+    return names.get(device, "")
 
 
 def build_result(row: Candidate, since: datetime) -> BuildResult | None:

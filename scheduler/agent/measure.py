@@ -85,6 +85,7 @@ class RemoteTuningHost:
             strategy=task.strategy,
             seed=task.seed,
             known=task.known,
+            selected=task.selected,
             start=build_warm_start(task.begins_with, task.begins),
             measured={
                 result.kernel: result.loss or earlier_failure

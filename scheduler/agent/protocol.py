@@ -181,7 +181,8 @@ class Task:
     earlier attempts: their kernels are not measured again before the last rounds. With a ``budget``
     the search covers all candidates of the generator and requests builds as needed; without one the
     candidates are those of ``libraries``. ``known`` are earlier winners on similar problems,
-    ``begins`` are candidates modelled before, by ``begins_with``.
+    ``begins`` are candidates modelled before, by ``begins_with``. ``selected`` is the kernel in use
+    for the problem.
     """
 
     lease: str
@@ -201,6 +202,7 @@ class Task:
     known: tuple[PriorResult, ...] = ()
     begins_with: str = ""
     begins: tuple[ModelledLine, ...] = ()
+    selected: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ All start with a few samples; each rung drops the slower half and doubles the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from scheduler.benchmark.timing import Sampler, Samples, TimingPlan
@@ -49,9 +49,11 @@ def halve(
     plan: TimingPlan,
     floor_ns: float,
     stop: Callable[[str], bool],
+    keep: Collection[str] = (),
 ) -> HalvingResult:
     """Rank the fastest, starting from first impressions. ``stop`` is called before each sample of a
-    key; if it returns true, everything ends, and the samples so far count."""
+    key; if it returns true, everything ends, and the samples so far count. The
+    keys of ``keep`` stay until the end, whatever their times."""
     samples, rejected = dict(screened), dict[str, Rejected]()
     remaining = sorted(samples, key=lambda key: (samples[key].median_ns, key))
     rounds = plan.min_samples
@@ -72,6 +74,7 @@ def halve(
         remaining.sort(key=lambda key: (samples[key].median_ns, key))
         if all(plan.done(samples[key]) for key in remaining):
             break
-        remaining = remaining[: max(_FINALISTS, -(-len(remaining) // 2))]
+        best = remaining[: max(_FINALISTS, -(-len(remaining) // 2))]
+        remaining = [key for key in remaining if key in best or key in keep]
         rounds *= 2
     return HalvingResult(samples, rejected)

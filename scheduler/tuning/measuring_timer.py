@@ -182,8 +182,9 @@ class MeasuringTimer:
         end_s = self._meter.seconds + _FINALS_SHARE * self._meter.left_s
         for number, state in enumerate(tuner.states):
             best = state.fastest()[:_FINALISTS]
-            if 0 in state.screened and 0 not in best:
-                best.append(0)  # the default: the baseline of the comparison
+            for baseline in (0, state.selected_index):  # the default, and the kernel in use
+                if baseline is not None and baseline in state.screened and baseline not in best:
+                    best.append(baseline)
             tuner.stop_if_cancelled()
             if len(best) < 2 or self._meter.seconds >= end_s:
                 continue
@@ -208,7 +209,8 @@ class MeasuringTimer:
         sample = self._evaluator.sampler(
             {c.key: c for c in candidates.values()}, self._meter.left_s
         )
-        halved = halve(new_samples, sample, self._plan, state.floor_ns, stop)
+        keep = {key for key, index in index_of.items() if index == state.selected_index}
+        halved = halve(new_samples, sample, self._plan, state.floor_ns, stop, keep)
         tuner.stop_if_cancelled()
         for key, rejected in halved.rejected.items():
             state.rejected[index_of[key]] = rejected

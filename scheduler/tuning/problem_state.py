@@ -33,7 +33,8 @@ _POSTPONE_RATIO = 4.0
 @dataclass(frozen=True)
 class RunSettings:
     """The device and the settings of a run. ``floors_ns`` are speed-of-light bounds by problem,
-    ``start`` the earlier modelled results, whose candidates are tried first."""
+    ``start`` the earlier modelled results, whose candidates are tried first; ``selected`` is the
+    kernel in use."""
 
     device: str
     target: Target
@@ -45,6 +46,7 @@ class RunSettings:
     known: Sequence[PriorResult] = ()
     strategy: str = DEFAULT_STRATEGY
     start: WarmStart = COLD_START
+    selected: str = ""
 
 
 class ProblemState:
@@ -54,12 +56,16 @@ class ProblemState:
         self.problem = problem
         self.setting = setting
         self.floor_ns = setting.floors_ns.get(problem.name, 0.0)
+        names = [caller.name for caller in problem.callers]
+        is_offered = setting.selected in names
+        self.selected_index = names.index(setting.selected) if is_offered else None
         self.expected = [self._expected(index) for index in range(len(problem.callers))]
         self.search = Search(
             problem.configs,
             np.random.default_rng([setting.seed, number]),
             [time_ns for time_ns in self.expected if time_ns is not None] or None,
             [
+                *([problem.configs[self.selected_index]] if self.selected_index else []),
                 *(problem.configs[index] for index in setting.start.first_candidates(problem)),
                 *nearest_configs(setting.known, problem.shape),
             ],

@@ -56,7 +56,9 @@ class SearchOptions:
     ``strategy`` is a name of the registry; ``seed`` seeds the inputs and the search. ``known`` are
     earlier winners on similar problems, ``start`` earlier modelled results. ``measured`` has, by
     kernel, the results of an earlier attempt at this run: they are not measured again before the
-    last rounds.
+    last rounds. ``selected`` is the kernel in use for the problem, which is timed in turns with the
+    fastest candidates in the last rounds, so that a new selection is confirmed against it; "" if
+    there is none.
     """
 
     strategy: str = DEFAULT_STRATEGY
@@ -64,6 +66,7 @@ class SearchOptions:
     known: Sequence[PriorResult] = ()
     start: WarmStart = COLD_START
     measured: Mapping[str, Measurement | Rejected] = field(default_factory=dict)
+    selected: str = ""
 
 
 def tune(
@@ -99,6 +102,7 @@ def tune(
         known=options.known,
         strategy=options.strategy,
         start=options.start,
+        selected=options.selected,
     )
     cancellation = cancellation or Cancellation()
     with ExitStack() as stack:

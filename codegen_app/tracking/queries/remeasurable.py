@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from codegen_app.tracking.models import Alert, Change, Datum, Series, Source
 from codegen_app.workers.models import State, Worker
+from scheduler import targets
 
 MAX_BETWEEN = 20  # revisions between the sides: each is a build to measure
 REVISIONS_PER_SIDE = 3  # revisions of each side, nearest to the change
@@ -104,6 +105,23 @@ def device_models() -> set[tuple[str, str]]:
         for device in worker.devices
         if not worker.remote or f"measure.{device.get('target')}" in worker.queues
     }
+
+
+def retune_outlook(series: Series, models: set[tuple[str, str]]) -> str:
+    """Return what a run for a series of ours can measure now: its selections are valid only for the
+    device model that measures."""
+    target, name = series.target, series.device_name
+    if targets.find(target).emulates:
+        return f"{name}: emulated times select nothing for a GPU"
+    if (target, name) in models:
+        return f"{name} ({target}): a worker measures on it now"
+    others = sorted(model for other, model in models if other == target)
+    if others:
+        return (
+            f"{name} ({target}): no worker with this device is online; the run measures on"
+            f" {others[0]}, and selects kernels for that device only"
+        )
+    return f"{name} ({target}): no worker with this target is online; the run will be queued"
 
 
 def blocked_reason(

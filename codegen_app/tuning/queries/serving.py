@@ -18,9 +18,9 @@ from typing import Any
 from django.db.models import F, Max, Q, QuerySet, Value
 from django.db.models.functions import Concat, Left
 
-from codegen_app.graphs.models import TemplateNode
+from codegen_app.graphs.models import Problem, TemplateNode
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
-from codegen_app.tuning.models import BenchmarkResult, Selection
+from codegen_app.tuning.models import BenchmarkResult, Selection, TuningRun
 from codegen_app.tuning.models.benchmark_result import IMPORTED, WITH_ORIGIN
 from codegen_app.tuning.models.result_import import origin_text
 from codegen_app.tuning.queries.measurements import CurrentMeasurement, current_measurement
@@ -334,6 +334,18 @@ def current_selections(problems: Iterable[int]) -> QuerySet[Selection]:
         .defer("kernel__source", *(f"result__{name}" for name in _DEFERRED))
         .order_by("since", "pk")
     )
+
+
+def selected_kernel(problem: Problem, run: TuningRun, device_name: str) -> str:
+    """Return the kernel in use for a problem of a run on this device model, the latest selection if
+    several compilers have one; "" if none is selected (1 query)."""
+    rows = Selection.objects.filter(
+        problem=problem, target=run.target, device_name=device_name, until__isnull=True
+    )
+    for bindings, kernel in rows.order_by("-since", "-pk").values_list("bindings", "kernel__name"):
+        if same_sizes(bindings, run.bindings, problem.symbols):
+            return str(kernel)
+    return ""
 
 
 def _bucket(

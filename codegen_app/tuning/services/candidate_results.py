@@ -143,20 +143,21 @@ def choose(
     result: BenchmarkResult | None,
     tied: Collection[Candidate],
     measured_at: datetime | None = None,
+    offered: Collection[str] | None = None,
 ) -> None:
     """Record the tuner's decision for a problem. ``tied`` are the candidates that are not slower
     than the fastest by the test.
 
     A measured ``result`` is selected if it is better than the selected kernel's, and is added to
     the problem's history; the candidate's reason says what decided, and whether it is selected.
-    ``measured_at`` is for imported results, which are older than their rows and keep their recorded
-    reason.
+    ``offered`` are the kernels that the run could try. ``measured_at`` is for imported results,
+    which are older than their rows and keep their recorded reason.
     """
     Candidate.objects.filter(pk__in=[row.pk for row in tied]).update(tied=True)
     Candidate.objects.filter(pk=chosen.pk).update(chosen=True)
     if result is None:
         return
-    _, why = selections.offer(result, f"run {chosen.task.run_id}")
+    _, why = selections.offer(result, f"run {chosen.task.run_id}", offered)
     if measured_at is None:
         decided = decision_reason(
             max(0, len(tied) - 1),

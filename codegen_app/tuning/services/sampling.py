@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q
 from codegen_app.graphs.models import TemplateNode
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.services import builds, engine, problem_work, recording
-from codegen_app.tuning.models import Candidate, TuningRun
+from codegen_app.tuning.models import Candidate, Selection, TuningRun
 from codegen_app.tuning.services import run_requests
 from codegen_app.tuning.services.candidate_results import rejection_fields
 from scheduler import targets
@@ -52,11 +52,22 @@ def sample_candidates(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int
     earlier: dict[int, set[str]] = {node.pk: set() for node in nodes}
     for pk, name in uses.values_list("template_node", "kernel__name"):
         earlier[pk].add(name)
-    return {node.pk: _sample_node(run, node, earlier[node.pk]) for node in nodes}
+    selected: dict[int, set[str]] = {}
+    rows = Selection.objects.filter(target=run.target, until=None)
+    rows = rows.filter(problem__in={node.problem_id for node in nodes})
+    for problem_id, name in rows.values_list("problem", "kernel__name"):
+        selected.setdefault(problem_id, set()).add(name)
+    return {
+        node.pk: _sample_node(run, node, earlier[node.pk], selected.get(node.problem_id or 0, ()))
+        for node in nodes
+    }
 
 
-def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> CandidateSample:
-    """Sample the default first, others evenly over their order, then kernels of earlier runs."""
+def _sample_node(
+    run: TuningRun, node: TemplateNode, earlier: Collection[str], selected: Collection[str]
+) -> CandidateSample:
+    """Sample the default first, then the selected kernels, which a winner must be compared with,
+    others evenly over their order, and kernels of earlier runs."""
     digest = run.graph.file.digest
     offered = engine.candidates(digest, node.name, run.target)
     target = targets.find(run.target)
@@ -69,8 +80,10 @@ def _sample_node(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -
     first, others = list(buildable)[:1], dict(list(buildable.items())[1:])
     limit = run.candidate_limit
     count = recording.MAX_RECORDED if limit is None else limit
-    names = [*first, *(recording.spread(others, count - 1) if count > 1 else ())]
-    names += [name for name in buildable if name in earlier and name not in names]
+    sampled = recording.spread(others, count - 1) if count > 1 else ()
+    in_use = [name for name in others if name in selected]
+    known = [name for name in buildable if name in earlier]
+    names = list(dict.fromkeys([*first, *in_use, *sampled, *known]))
     places = {name: place for place, name in enumerate(offered.callers)}
     # The call is recorded now: a remote worker cannot write it into rows.
     scheduled = engine.scheduled(digest)

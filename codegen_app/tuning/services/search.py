@@ -21,6 +21,7 @@ from codegen_app.kernels.models import Build
 from codegen_app.kernels.services import builds, engine, recording
 from codegen_app.kernels.services.remote_builds import RemoteBuilds
 from codegen_app.tuning.models import BenchmarkResult, Candidate, TuningRun, TuningTask
+from codegen_app.tuning.queries import serving
 from codegen_app.tuning.services import (
     budgets,
     candidate_results,
@@ -104,6 +105,7 @@ class _DatabaseHost:
             strategy=run.strategy,
             seed=candidate_results.seed(self._task.problem),
             known=prior_results(run.target, problem.callers[0].kernel.template),
+            selected=serving.selected_kernel(self._task.problem, run, self._device.name),
         )
         if self._device.modelled:
             return options
@@ -256,7 +258,7 @@ def record_decision(
             if entry.state is CandidateState.CHOSEN:
                 chosen = row, result
         if chosen is not None:
-            candidate_results.choose(*chosen, tied)
+            candidate_results.choose(*chosen, tied, offered=decided.offered)
         ledger.close_run(task.run_id)
 
 

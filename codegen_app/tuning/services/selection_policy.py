@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from codegen_app.kernels.models import GeneratedKernel
@@ -18,8 +19,16 @@ from scheduler.stats.intervals import bounds_text
 from scheduler.track.units import format_value
 
 
-def compare(result: BenchmarkResult, serving: Selection | None) -> tuple[bool, str]:
-    """Return whether the measured kernel replaces the selected one, and why or why not."""
+def compare(
+    result: BenchmarkResult, serving: Selection | None, offered: Collection[str] | None = None
+) -> tuple[bool, str]:
+    """Return whether the measured kernel replaces the selected one, and why or why not.
+
+    A run confirms a new kernel by timing it in turns with the selected one. ``offered`` are the
+    kernels that it could try: a selected kernel that is not among them cannot be generated any more
+    and is replaced. None for an imported run, which may be compared with an earlier measurement in
+    the same environment.
+    """
     if serving is None:
         return True, "selected: no kernel was selected before"
     if serving.kernel_id == result.kernel_id:
@@ -33,7 +42,14 @@ def compare(result: BenchmarkResult, serving: Selection | None) -> tuple[bool, s
     ).first()
     if rejection is not None:
         return True, f"replaces {name}, which this run rejected: {rejection.reason}"
-    rival = _serving_result(result, serving)
+    rival = _result_in_run(result, serving)
+    if rival is None and offered is not None:
+        if name not in offered:
+            return True, f"replaces {name}, which this version does not generate"
+        return False, f"does not replace {name}: not confirmed, this run did not measure {name}"
+    if rival is None:
+        measurement = find_measurement(serving.bucket, serving.kernel)
+        rival = measurement.result if measurement else serving.result
     if rival is None:
         return True, f"replaces {name}, which has no time"
     is_better, why = _compare_measured(result, rival)
@@ -65,16 +81,12 @@ def _compare_measured(result: BenchmarkResult, rival: BenchmarkResult) -> tuple[
     return False, f"{'slower' if slower else 'within the noise'}, {figures}"
 
 
-def _serving_result(result: BenchmarkResult, serving: Selection) -> BenchmarkResult | None:
-    """Return the selected kernel's result: from this run, else from an earlier measurement, else
-    from when it was selected."""
-    in_this_run = BenchmarkResult.objects.filter(
+def _result_in_run(result: BenchmarkResult, serving: Selection) -> BenchmarkResult | None:
+    """Return the selected kernel's result in the run of ``result``."""
+    rows = BenchmarkResult.objects.filter(
         task=result.task_id, task__isnull=False, kernel=serving.kernel_id
     )
-    if (measured := in_this_run.select_related("environment", "task").first()) is not None:
-        return measured
-    measurement = find_measurement(serving.bucket, serving.kernel)
-    return measurement.result if measurement else serving.result
+    return rows.select_related("environment", "task").first()
 
 
 def _figures(result: BenchmarkResult) -> str:

@@ -6,6 +6,7 @@ bucket's toolchain is that of the target's base language, whatever language the 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -22,14 +23,15 @@ from codegen_app.tuning.services import selection_policy
 from scheduler.errors import UserError
 
 
-def offer(result: BenchmarkResult, run_name: str) -> tuple[Selection, str]:
+def offer(
+    result: BenchmarkResult, run_name: str, offered: Collection[str] | None = None
+) -> tuple[Selection, str]:
     """Select a run's winner for its problem if it is better than the selected kernel. Return the
     current selection, and why it is or is not the winner's kernel, for the run's ledger.
 
     A new kernel replaces another only for a gain beyond the noise: its interval must lie below the
-    other's, and have enough samples. The run's own measurements of both are compared; if it did not
-    measure the selected kernel, an earlier measurement in the same environment is used. Part of the
-    transaction that records the result.
+    other's, and have enough samples. The run must have timed both (``selection_policy.compare``,
+    also for ``offered``). Part of the transaction that records the result.
     """
     device = result.environment
     bucket = {
@@ -40,7 +42,7 @@ def offer(result: BenchmarkResult, run_name: str) -> tuple[Selection, str]:
         "bindings": result.bindings,
     }
     serving = _current(bucket)
-    is_better, why = selection_policy.compare(result, serving)
+    is_better, why = selection_policy.compare(result, serving, offered)
     if serving is not None and not is_better:
         known = serving.result
         has_more_samples = known is None or len(result.samples_ns) > len(known.samples_ns)

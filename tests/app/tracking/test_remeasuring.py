@@ -237,6 +237,27 @@ def test_retuning_starts_one_run_however_often_it_is_pressed(own: Alert, person:
     assert retune(own, person) != [run], "that one is over"
 
 
+def test_the_page_says_before_what_a_run_can_measure(own: Alert, tuner: Client) -> None:
+    series = Series.objects.filter(changes__alert=own)
+    assert_outlook(tuner, own, "emulated times select nothing for a GPU")
+    series.update(target="gfx942", device_name="AMD Instinct MI300X")
+    assert_outlook(tuner, own, "no worker with this target is online; the run will be queued")
+    mi325x = {"id": "hip:0", "target": "gfx942", "name": "AMD Instinct MI325X"}
+    row = Worker.objects.get()
+    row.devices = [mi325x]
+    row.save()
+    assert_outlook(tuner, own, "measures on AMD Instinct MI325X, and selects kernels for that")
+    row.devices = [{**mi325x, "name": "AMD Instinct MI300X"}]
+    row.save()
+    assert_outlook(tuner, own, "a worker measures on it now")
+
+
+def assert_outlook(tuner: Client, alert: Alert, text: str) -> None:
+    address = f"/alerts/{alert.pk}/actions"
+    assert any(text in line for line in tuner.get(f"{address}.json").json()["retune_on"])
+    assert text in tuner.get(address).content.decode()
+
+
 def test_senders_are_asked_and_their_points_answer(person: User) -> None:
     now = timezone.now()
     moments = [now - timedelta(days=days) for days in (3, 2, 1)]

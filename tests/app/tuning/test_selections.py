@@ -80,6 +80,27 @@ def test_a_gain_beyond_the_noise_replaces_and_keeps_the_past(
     assert past.until == serving().since
 
 
+def test_a_gain_over_a_kernel_that_the_run_did_not_time_is_not_confirmed(
+    problem: Problem, environment: Environment
+) -> None:
+    first, better = (result(problem, environment, low, low + 5) for low in (90, 50))
+    selections.offer(first, "run 1")
+    name = first.kernel.name
+    _, why = selections.offer(better, "run 2", {name, better.kernel.name})
+    assert why == f"does not replace {name}: not confirmed, this run did not measure {name}"
+    assert serving().result == first
+
+
+def test_a_kernel_that_cannot_be_generated_any_more_is_replaced(
+    problem: Problem, environment: Environment
+) -> None:
+    first, slower = (result(problem, environment, low, low + 5) for low in (50, 90))
+    selections.offer(first, "run 1")
+    _, why = selections.offer(slower, "run 2", {slower.kernel.name})
+    assert why == f"replaces {first.kernel.name}, which this version does not generate"
+    assert serving().result == slower
+
+
 def test_one_lucky_sample_changes_nothing(problem: Problem, environment: Environment) -> None:
     first = result(problem, environment, 90, 110)
     lucky = result(problem, environment, 70, 70)

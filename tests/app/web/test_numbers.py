@@ -221,6 +221,10 @@ def test_a_winner_takes_over_everywhere_at_once(reader: Client, world: World) ->
     assert f"vs. {rival}, both in this run" in str(best["reason"])
     before = best_of(reader, world.run)
     assert (before["chosen"], before["serves"]) == (True, False)
+    (use,) = reader.get(f"{run.get_absolute_url()}.json").json()["uses"]
+    assert (use["graph"], use["nodes"], use["bundle"]) == (world.graph.name, 1, None)
+    assert use["pack_url"] == "", "emulated times select nothing in a bundle"
+    assert not reader.get(f"{world.run.get_absolute_url()}.json").json()["uses"]
 
 
 def test_a_fastest_candidate_that_did_not_take_over_says_why(reader: Client, world: World) -> None:

@@ -34,6 +34,19 @@ def test_the_slow_half_gets_fewer_samples() -> None:
     assert all(len(halved.samples[key].valid_ns) == count[key] for key in keys)
 
 
+def test_a_candidate_to_compare_with_is_timed_until_the_end() -> None:
+    count: Counter[str] = Counter()
+
+    def sample(key: str, batch: int) -> Timing:
+        count[key] += 1
+        return Timing(100.0 * int(key) * batch)
+
+    keys = {str(number): Samples(1) for number in range(1, 9)}
+    halve(keys, sample, LONG, 0.0, never, keep={"8"})
+    assert count["1"] == count["2"] == count["8"] == 24
+    assert count["7"] == 3
+
+
 def test_one_that_is_rejected_on_the_way_is_out_and_the_others_go_on() -> None:
     def sample(key: str, batch: int) -> Timing | Rejected:
         return Rejected(Stage.CRASH, "gone") if key == "a" else Timing(5.0)

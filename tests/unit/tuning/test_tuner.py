@@ -114,6 +114,7 @@ def tune(
     known: tuple[PriorResult, ...] = (),
     cancel_after: int | None = None,
     strategy: str = DEFAULT_STRATEGY,
+    selected: str = "",
 ) -> tuple[TuningResult, list[Event]]:
     """A run in that world."""
     cancellation, events = Cancellation(), list[Event]()
@@ -124,7 +125,7 @@ def tune(
             cancellation.cancel()
 
     meter = Meter(budget, clock=lambda: world.now)
-    setting = RunSettings("cpu", CPU, True, PLAN, known=known, strategy=strategy)
+    setting = RunSettings("cpu", CPU, True, PLAN, known=known, strategy=strategy, selected=selected)
     timer = MeasuringTimer(world, world, PLAN, meter)
     return Tuner(what, setting, timer, meter, on_event, cancellation).run(), events
 
@@ -278,3 +279,17 @@ def test_the_strategy_that_is_named_says_in_which_order_candidates_are_tried(
     assert orders["exhaustive"] == offered[:12]
     assert orders["random"][0] == offered[0], "the default first, whatever the strategy"
     assert orders["random"] != orders["exhaustive"]
+
+
+def test_the_kernel_in_use_is_timed_as_often_as_the_winner(one: tuple[TuningProblem, ...]) -> None:
+    """However slow it is, and however few candidates the budget allows."""
+    callers = [caller.name for caller in one[0].callers]
+    slow = callers[len(callers) // 2]
+    world = World(times={slow: 90_000.0})
+    result, _ = tune(world, one, Budget(measurements=12), selected=slow)
+    entries = {entry.kernel: entry for entry in result.problems[0].entries}
+    chosen = result.problems[0].chosen
+    assert chosen is not None and chosen.measurement is not None and chosen.kernel != slow
+    selected = entries[slow].measurement
+    assert selected is not None, "it was not timed"
+    assert len(selected.samples_ns) == len(chosen.measurement.samples_ns) == PLAN.max_samples

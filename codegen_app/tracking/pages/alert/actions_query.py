@@ -24,7 +24,9 @@ from codegen_app.tracking.queries.remeasurable import (
     device_models,
     own_series,
     points_with_builds,
+    retune_outlook,
 )
+from codegen_app.tuning.models import Candidate
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES
 from scheduler.stats.intervals import Bounds, bounds_of
@@ -44,12 +46,14 @@ class Offer:
 
 @dataclass(frozen=True)
 class RunRow:
-    """A tuning run that was started from the alert."""
+    """A tuning run that was started from the alert. ``decision`` is what decided on its fastest
+    kernel, and whether it was selected."""
 
     id: int
     url: str
     series: str
     state: str
+    decision: str
 
 
 @dataclass(frozen=True)
@@ -111,11 +115,13 @@ class RequestRow:
 
 @dataclass(frozen=True)
 class AlertActions:
-    """The actions of one alert. ``is_open``: something is still pending."""
+    """The actions of one alert. ``retune_on`` says what a run can measure now, for each device of
+    its series; ``is_open``: something is still pending."""
 
     alert_id: int
     title: str
     retune: Offer
+    retune_on: tuple[str, ...]
     again: Offer
     senders: Offer
     runs: tuple[RunRow, ...]
@@ -126,7 +132,7 @@ class AlertActions:
 
 
 def alert_actions(pk: int) -> AlertActions:
-    """Return an alert's actions by its number (8 queries). Raises ``Alert.DoesNotExist``."""
+    """Return an alert's actions by its number (10 queries). Raises ``Alert.DoesNotExist``."""
     alert = Alert.objects.select_related("revision", "series").get(pk=pk)
     changes = changes_of(alert)
     tunable = own_series(alert, changes)
@@ -136,11 +142,20 @@ def alert_actions(pk: int) -> AlertActions:
     sent = [row for row in series.values() if row.own_problem_id is None]
     generated = sum(row.is_generated for row in sent)
     runs = AlertRun.objects.filter(alert=alert).select_related("run", "series").order_by("-pk")
+    shown_runs = list(runs[:MAX_SHOWN])
+    chosen = Candidate.objects.filter(task__run__in=[row.run_id for row in shown_runs], chosen=True)
+    decisions = dict(chosen.order_by("-pk").values_list("task__run", "reason"))
     run_rows = tuple(
-        RunRow(row.run_id, row.run.get_absolute_url(), row.series.problem, row.run.state)
-        for row in runs[:MAX_SHOWN]
+        RunRow(
+            id=row.run_id,
+            url=row.run.get_absolute_url(),
+            series=row.series.problem,
+            state=row.run.state,
+            decision=decisions.get(row.run_id, ""),
+        )
+        for row in shown_runs
     )
-    remeasured = _remeasurement_rows(alert)
+    remeasured, models = _remeasurement_rows(alert), device_models()
     requests = MeasurementRequest.objects.filter(alert=alert).select_related("series", "revision")
     request_rows = tuple(
         RequestRow(
@@ -158,7 +173,8 @@ def alert_actions(pk: int) -> AlertActions:
         retune=Offer(
             len(tunable), () if tunable else ("no series of this alert is measured here",)
         ),
-        again=_remeasurement_offer(changes),
+        retune_on=tuple(dict.fromkeys(retune_outlook(row, models) for row in tunable)),
+        again=_remeasurement_offer(changes, models),
         senders=Offer(
             len(sent) - generated, ("generated series cannot be measured",) if generated else ()
         ),
@@ -171,15 +187,14 @@ def alert_actions(pk: int) -> AlertActions:
     )
 
 
-def _remeasurement_offer(changes: Sequence[Change]) -> Offer:
-    """Count our own series that can be remeasured here (2 queries)."""
+def _remeasurement_offer(changes: Sequence[Change], models: set[tuple[str, str]]) -> Offer:
+    """Count our own series that can be remeasured on these device models (1 query)."""
     ours = [change for change in changes[:MAX_SERIES] if change.series.own_problem_id is not None]
     spans = points_with_builds([change.series_id for change in ours]).order_by().values("series")
     ends = {
         row["series"]: (row["first"], row["last"])
         for row in spans.annotate(first=Min("at"), last=Max("at"))
     }
-    models = device_models()
     obstacles = []
     for change in ours:
         first, last = ends.get(change.series_id, (None, None))

@@ -25,6 +25,7 @@ from codegen_app.tuning.queries.ledger import (
     trial_orders,
 )
 from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
+from codegen_app.tuning.queries.selection_uses import SelectionUse, selection_uses
 from codegen_app.tuning.queries.serving import is_in_bucket
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
@@ -110,6 +111,7 @@ class RunPage:
     curves: tuple[Curve, ...]
     waiting: tuple[str, ...] = ()  # work that is not taken now or is retried later, and why
     begun_with: tuple[RunLink, ...] = ()  # runs whose modelled times set the measuring order
+    uses: tuple[SelectionUse, ...] = ()  # where the selected kernels are in use
     explorer: Explorer | None = None  # its plots' data, as the address asks
 
     @cached_property
@@ -156,12 +158,13 @@ class RunPage:
 
 
 def run_page(pk: int) -> RunPage:
-    """Return one run (7 queries, 6 once it is over). Raises ``TuningRun.DoesNotExist``."""
+    """Return one run (7 queries, 6 once it is over; 2 more if a selection comes from it).
+    Raises ``TuningRun.DoesNotExist``."""
     rows = run_rows(TuningRun.objects.filter(pk=pk))
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
     candidates = _candidates(pk)
-    selected = _selected_ids(candidates)
+    selected = _selections(candidates)
     tried = trial_orders(candidates)
     nodes = {candidate.task.template_node for candidate in candidates}
     node_urls = {node: node.get_absolute_url() for node in nodes}
@@ -199,7 +202,13 @@ def run_page(pk: int) -> RunPage:
         for run, count in sorted(earlier.items(), key=lambda pair: pair[0].pk)
     )
     best, curves = _best_kernels(ledger), _curves(ledger)
-    return RunPage(rows[0], best, tuple(ledger), curves, waiting, warm_starts)
+    of_run = [
+        selected[row.pk]
+        for row in candidates
+        if row.pk in selected and row.result_id == selected[row.pk].result_id
+    ]
+    uses = selection_uses(of_run) if of_run else ()
+    return RunPage(rows[0], best, tuple(ledger), curves, waiting, warm_starts, uses)
 
 
 def _candidates(pk: int) -> list[Candidate]:
@@ -223,9 +232,9 @@ def _candidates(pk: int) -> list[Candidate]:
     )
 
 
-def _selected_ids(candidates: Iterable[Candidate]) -> set[int]:
-    """Return the candidates that are now selected in the bucket in which they were measured (1
-    query)."""
+def _selections(candidates: Iterable[Candidate]) -> dict[int, Selection]:
+    """Return the current selections, by candidate, of those that are selected in the bucket in
+    which they were measured (1 query)."""
     by_kernel: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for row in candidates:
         if row.kernel_id is not None and row.result is not None:
@@ -234,9 +243,9 @@ def _selected_ids(candidates: Iterable[Candidate]) -> set[int]:
     # thousands.
     selections = Selection.objects.filter(
         until__isnull=True, problem__in={problem for problem, _ in by_kernel}
-    ).select_related("problem")
+    ).select_related("problem", "result")
     return {
-        row.pk
+        row.pk: selection
         for selection in selections
         for row in by_kernel.get((selection.problem_id, selection.kernel_id), ())
         if row.kernel
