@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen_app.accounts.models import ApiToken, AuditEntry, Identity, Scope
+from codegen_app.accounts.models import ApiRequest, ApiToken, AuditEntry, Identity, Scope
 from codegen_app.graphs.models import Graph, GraphNode, Problem, TemplateNode, TorchComparison
 from codegen_app.kernels.models import (
     Build,
@@ -25,6 +25,7 @@ from codegen_app.tracking.models import (
     AlertKind,
     AlertRun,
     AlertState,
+    Annotation,
     Baseline,
     Batch,
     Change,
@@ -69,6 +70,8 @@ __all__ = [
     "AlertKind",
     "AlertRun",
     "AlertState",
+    "Annotation",
+    "ApiRequest",
     "ApiToken",
     "Artifact",
     "AuditEntry",

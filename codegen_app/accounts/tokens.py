@@ -68,13 +68,16 @@ def create_token(
     """Create a token for an account; its text is returned only here and not stored. A worker's
     token is for the worker of that name, and for one queue if it is named.
 
-    Raises ``UserError`` for unknown scopes, an expiry in the past, an invalid worker name or one
-    that another valid token has, and for a worker's scope beside others.
+    Raises ``UserError`` for unknown scopes, scopes that the owner lacks the permission for, an
+    expiry in the past, an invalid worker name or one that another valid token has, and for a
+    worker's scope beside others.
     """
     if not scopes or not set(scopes) <= set(Scope.values):
         raise UserError(f"scopes: one or more of {', '.join(Scope.values)} are required")
     if expires_at is not None and expires_at <= timezone.now():
         raise UserError("expires: the date is in the past")
+    if Scope.TRIAGE in scopes and not _may(owner, permissions.TRIAGE):
+        raise UserError(f"scopes: “triage” needs “{permissions.TITLES[permissions.TRIAGE]}”")
     _check_worker(owner, scopes, worker_name, worker_queue)
     text = texts.make_token()
     row = ApiToken.objects.create(
@@ -98,7 +101,7 @@ def _check_worker(owner: AbstractBaseUser, scopes: Sequence[str], name: str, que
         return
     if set(scopes) != {Scope.WORKER}:
         raise UserError("scopes: a worker token has no other scopes")
-    if not (isinstance(owner, PermissionsMixin) and owner.has_perm(permissions.WORKERS)):
+    if not _may(owner, permissions.WORKERS):
         raise UserError(f"scopes: a worker token needs “{permissions.TITLES[permissions.WORKERS]}”")
     if _NAME.fullmatch(name) is None:
         raise UserError(
@@ -109,6 +112,10 @@ def _check_worker(owner: AbstractBaseUser, scopes: Sequence[str], name: str, que
     others = ApiToken.objects.filter(worker_name=name, revoked_at=None)
     if any(token.state == "valid" for token in others):
         raise UserError(f"worker_name: another valid token is for {name}: revoke it or rename")
+
+
+def _may(owner: AbstractBaseUser, permission: str) -> bool:
+    return isinstance(owner, PermissionsMixin) and owner.has_perm(permission)
 
 
 @transaction.atomic

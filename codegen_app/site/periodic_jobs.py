@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
-from codegen_app.accounts import audit
+from codegen_app.accounts import audit, idempotency
 from codegen_app.kernels.modelling import build_events
 from codegen_app.kernels.services import builds, instructions
 from codegen_app.remote.models import RemoteLease
@@ -74,6 +74,7 @@ _STEPS: tuple[Callable[[], object], ...] = (
     replace_orphaned_builds,
     schedules.run_due,
     audit.delete_old,
+    idempotency.delete_old,
     instructions.count_some,
     announce,
 )

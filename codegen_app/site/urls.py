@@ -58,6 +58,8 @@ from codegen_app.tracking.pages.compare_revisions.view import (
 )
 from codegen_app.tracking.pages.history.files import series_badge, series_csv, series_plot
 from codegen_app.tracking.pages.history.view import (
+    annotate_point,
+    remove_annotation,
     restore_point,
     series,
     series_point,
@@ -144,6 +146,8 @@ urlpatterns = [
     *with_json_view("series/<int:pk>/points/<int:datum>", series_point, "series_point"),
     path("series/<int:pk>/points/<int:datum>/withdraw", withdraw_point, name="withdraw_point"),
     path("series/<int:pk>/points/<int:datum>/restore", restore_point, name="restore_point"),
+    path("series/<int:pk>/points/<int:datum>/annotate", annotate_point, name="annotate_point"),
+    path("annotations/<int:pk>/remove", remove_annotation, name="remove_annotation"),
     *with_json_view("series/<int:pk>", series, "series", PLAIN),
     *with_json_view("changes/<int:pk>", change, "change", PLAIN),
     *with_json_view("compare", compare, "compare", PLAIN),

@@ -13,7 +13,8 @@ class Scope(models.TextChoices):
     """What a token may do; each scope is independent."""
 
     INGEST = "ingest", "send results"
-    READ = "read", "read series"
+    READ = "read", "read series and alerts"
+    TRIAGE = "triage", "triage alerts, set thresholds, annotate and withdraw points"
     WORKER = "worker", "be a worker: take measurements and send what came of them"
 
 

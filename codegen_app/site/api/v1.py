@@ -1,25 +1,38 @@
-"""``/api/v1``: results in, series out. Addresses, answers and what each refuses."""
+"""``/api/v1``: results in, series out; alerts, points and thresholds are in modules beside this
+one. Addresses, answers and what each refuses."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container
 from functools import cache, partial
 from importlib import resources
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import NinjaAPI, Query
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from codegen_app.accounts import permissions, tokens
+from codegen_app.accounts import idempotency, tokens
 from codegen_app.accounts.api_authentication import ScopeError, TokenAuth, token_of
 from codegen_app.accounts.models import Scope
 from codegen_app.remote import leases, sessions
 from codegen_app.remote.api import router as worker_router
+from codegen_app.site.api.alerts import router as alerts_router
+from codegen_app.site.api.checks import (
+    READ,
+    REFUSALS,
+    HeaderError,
+    NotFoundError,
+    OwnerError,
+    check_parameters,
+    get_series,
+    idempotency_key,
+    parse_cursor,
+)
+from codegen_app.site.api.points import router as points_router
+from codegen_app.site.api.thresholds import router as thresholds_router
 from codegen_app.tracking.api_schemas import (
     Comparing,
     ComparisonAnswer,
@@ -27,36 +40,27 @@ from codegen_app.tracking.api_schemas import (
     Limit,
     Parameters,
     Problem,
-    Reason,
     Receipt,
     RequestsPage,
     SeriesPage,
     SeriesRow,
-    WithdrawnRow,
 )
 from codegen_app.tracking.compare_revisions.comparison import Grouping, compare_sides
 from codegen_app.tracking.compare_revisions.sides import comparison_url
-from codegen_app.tracking.models import Datum, Series, Withdrawal
 from codegen_app.tracking.queries import histories
-from codegen_app.tracking.services import ingest, withdrawals
+from codegen_app.tracking.services import ingest
 from codegen_app.web.addresses import absolute_url
 from scheduler.errors import MachineError, UserError
 from scheduler.results import points
-from scheduler.results.points import fields
 from scheduler.text import one_line
 from scheduler.track.compare import CompareSettings
-
-KEY_HEADER = "Idempotency-Key"
-_MAX_KEY_LENGTH = 200
-_READ = TokenAuth(Scope.READ)
-_REFUSALS = dict.fromkeys((401, 403, 422, 429), Problem)
 
 api = NinjaAPI(
     title="Kiln",
     version="1",
     description=(
-        "Upload results in batches and read series with their points. A batch is stored as a"
-        " whole or not at all. Authenticate with “Authorization: Bearer TOKEN”."
+        "Upload results in batches, read series with their points, and triage alerts. A batch is"
+        " stored as a whole or not at all. Authenticate with “Authorization: Bearer TOKEN”."
     ),
     docs_url=None,
     openapi_url=None,
@@ -64,11 +68,10 @@ api = NinjaAPI(
 )
 
 
+api.add_router("", alerts_router)
+api.add_router("", points_router)
+api.add_router("", thresholds_router)
 api.add_router("/worker", worker_router)
-
-
-class HeaderError(Exception):
-    """A header is missing, or none that can be used."""
 
 
 class TooLargeError(Exception):
@@ -86,10 +89,10 @@ def point_schema() -> dict[str, Any]:
 _BODY = {
     "parameters": [
         {
-            "name": KEY_HEADER,
+            "name": idempotency.HEADER,
             "in": "header",
             "required": True,
-            "schema": {"type": "string", "minLength": 1, "maxLength": _MAX_KEY_LENGTH},
+            "schema": {"type": "string", "minLength": 1, "maxLength": idempotency.MAX_KEY_LENGTH},
             "description": (
                 "A unique string per batch. Repeating a batch with its key is safe: it is stored"
                 " once and gets the same answer. Another batch with that key is a conflict (409)."
@@ -116,7 +119,7 @@ _BODY = {
     "/results",
     url_name="api_results",
     auth=TokenAuth(Scope.INGEST),
-    response={200: Receipt, **_REFUSALS, 400: Problem, 409: Problem, 413: Problem},
+    response={200: Receipt, **REFUSALS, 400: Problem, 409: Problem, 413: Problem},
     summary="Upload a batch of results",
     openapi_extra=_BODY,
 )
@@ -126,13 +129,8 @@ def send_results(request: HttpRequest, parameters: Query[Parameters]) -> dict[st
     The history is ordered by the time of the revision if it is known, else by the time of the
     measurement. Re-measuring a revision later does not change its position.
     """
-    _parameters(request, Parameters.model_fields)
-    key = request.headers.get(KEY_HEADER, "").strip()
-    if not key or len(key) > _MAX_KEY_LENGTH or not key.isprintable():
-        raise HeaderError(
-            f"{KEY_HEADER}: expected 1 to {_MAX_KEY_LENGTH} printable characters, unique for each"
-            " batch"
-        )
+    check_parameters(request, Parameters.model_fields)
+    key = idempotency_key(request, required=True)
     limit = settings.API_BODY_MAX_BYTES
     body = bytes(request.read(limit + 1))
     if len(body) > limit:
@@ -145,8 +143,8 @@ def send_results(request: HttpRequest, parameters: Query[Parameters]) -> dict[st
 @api.get(
     "/series",
     url_name="api_series",
-    auth=_READ,
-    response={200: SeriesPage, **_REFUSALS},
+    auth=READ,
+    response={200: SeriesPage, **REFUSALS},
     summary="List series",
 )
 def list_series(
@@ -160,10 +158,10 @@ def list_series(
     limit: Limit = 1_000,
 ) -> dict[str, Any]:
     """List series, filtered by problem, target, device, toolchain and metric."""
-    _parameters(request, (*histories.SERIES_FILTERS, "after", "limit"))
+    check_parameters(request, (*histories.SERIES_FILTERS, "after", "limit"))
     values = (problem, target, device_name, toolchain, metric)
     rows, following = histories.series_page(
-        dict(zip(histories.SERIES_FILTERS, values, strict=True)), _cursor(after), limit
+        dict(zip(histories.SERIES_FILTERS, values, strict=True)), parse_cursor(after), limit
     )
     return {"series": rows, "next": following}
 
@@ -171,8 +169,8 @@ def list_series(
 @api.get(
     "/requests",
     url_name="api_requests",
-    auth=_READ,
-    response={200: RequestsPage, **_REFUSALS},
+    auth=READ,
+    response={200: RequestsPage, **REFUSALS},
     summary="List requests for re-measurement",
 )
 def list_requests(
@@ -186,10 +184,10 @@ def list_requests(
 ) -> dict[str, Any]:
     """List open requests of alerts. The first uploaded point of the series at the revision that was
     measured after the request closes it."""
-    _parameters(request, (*histories.REQUEST_FILTERS, "after", "limit"))
+    check_parameters(request, (*histories.REQUEST_FILTERS, "after", "limit"))
     values = (device_name, repository, branch, revision)
     rows, following = histories.requests_page(
-        dict(zip(histories.REQUEST_FILTERS, values, strict=True)), _cursor(after), limit
+        dict(zip(histories.REQUEST_FILTERS, values, strict=True)), parse_cursor(after), limit
     )
     return {"requests": rows, "next": following}
 
@@ -197,20 +195,20 @@ def list_requests(
 @api.get(
     "/series/{int:pk}",
     url_name="api_one_series",
-    auth=_READ,
-    response={200: SeriesRow, **_REFUSALS, 404: Problem},
+    auth=READ,
+    response={200: SeriesRow, **REFUSALS, 404: Problem},
     summary="Get a series",
 )
 def one_series(request: HttpRequest, pk: int) -> Any:  # noqa: ARG001
     """Return the identity of a series and its number of points."""
-    return _get_series(pk)
+    return get_series(pk)
 
 
 @api.get(
     "/series/{int:pk}/data",
     url_name="api_data",
-    auth=_READ,
-    response={200: DataPage, **_REFUSALS, 404: Problem},
+    auth=READ,
+    response={200: DataPage, **REFUSALS, 404: Problem},
     summary="List the points of a series",
 )
 def series_data(
@@ -221,46 +219,18 @@ def series_data(
     samples: bool = False,
 ) -> dict[str, Any]:
     """List points in the order of the history. With “samples”, also return their conditions."""
-    _parameters(request, ("after", "limit", "samples"))
-    _get_series(pk)
+    check_parameters(request, ("after", "limit", "samples"))
+    get_series(pk)
     place = histories.Cursor.parse(after) if after else None
     rows, following = histories.data_page(pk, place, limit, with_samples=samples)
     return {"data": rows, "next": str(following) if following else None}
 
 
-@api.post(
-    "/series/{int:pk}/data/{int:datum}/withdraw",
-    url_name="api_withdraw",
-    auth=TokenAuth(Scope.INGEST),
-    response={200: WithdrawnRow, **_REFUSALS, 404: Problem},
-    summary="Withdraw a point",
-)
-def withdraw_point(request: HttpRequest, pk: int, datum: int, body: Reason) -> Any:
-    """Exclude a point from comparisons. The point is kept, with user, time and reason. The owner of
-    the token needs the permission to triage alerts."""
-    _parameters(request, ())
-    return _withdrawn(withdrawals.withdraw(_get_point(pk, datum), body.reason, _triager(request)))
-
-
-@api.post(
-    "/series/{int:pk}/data/{int:datum}/restore",
-    url_name="api_restore",
-    auth=TokenAuth(Scope.INGEST),
-    response={200: WithdrawnRow, **_REFUSALS, 404: Problem},
-    summary="Restore a point",
-)
-def restore_point(request: HttpRequest, pk: int, datum: int) -> Any:
-    """Include a withdrawn point in comparisons again, and return the withdrawal. The owner of the
-    token needs the permission to triage alerts."""
-    _parameters(request, ())
-    return _withdrawn(withdrawals.restore(_get_point(pk, datum), _triager(request)))
-
-
 @api.get(
     "/compare",
     url_name="api_compare",
-    auth=_READ,
-    response={200: ComparisonAnswer, **_REFUSALS},
+    auth=READ,
+    response={200: ComparisonAnswer, **REFUSALS},
     summary="Compare two revisions, branches or runs",
 )
 def compare(request: HttpRequest, parameters: Query[Comparing]) -> dict[str, Any]:
@@ -268,7 +238,7 @@ def compare(request: HttpRequest, parameters: Query[Comparing]) -> dict[str, Any
 
     A side that does not exist or is ambiguous is an error (422), which lists the candidates.
     """
-    _parameters(request, Comparing.model_fields)
+    check_parameters(request, Comparing.model_fields)
     effect = CompareSettings(least_effect=parameters.least_effect)
     comparison = compare_sides(
         parameters.before, parameters.after, parameters.repository, parameters.group, effect
@@ -297,53 +267,6 @@ def compare(request: HttpRequest, parameters: Query[Comparing]) -> dict[str, Any
     }
 
 
-def _cursor(after: int) -> int:
-    """The place that a page begins after. Raises ``UserError`` for one that no page named."""
-    if abs(after) > 2**62:
-        raise UserError("after: use the “next” value of the previous page")
-    return after
-
-
-class NotFoundError(Exception):
-    """There is no such row."""
-
-
-def _get_series(pk: int) -> Series:
-    row = Series.objects.filter(pk=pk).first() if pk < 2**63 else None
-    if row is None:
-        raise NotFoundError(f"series {pk} does not exist")
-    return row
-
-
-def _get_point(series: int, pk: int) -> Datum:
-    row = Datum.objects.filter(pk=pk, series=series).first() if max(series, pk) < 2**63 else None
-    if row is None:
-        raise NotFoundError(f"series {series} has no point {pk}")
-    return row
-
-
-class OwnerError(Exception):
-    """The token's owner may not do that."""
-
-
-def _triager(request: HttpRequest) -> User:
-    owner = token_of(request).owner
-    if not owner.has_perm(permissions.TRIAGE):
-        title = permissions.TITLES[permissions.TRIAGE]
-        raise OwnerError(f"the owner of this token lacks the permission “{title}”")
-    return owner
-
-
-def _withdrawn(row: Withdrawal) -> dict[str, Any]:
-    by = row.by.get_username() if row.by else None
-    return {"at": row.at, "by": by, "reason": row.reason}
-
-
-def _parameters(request: HttpRequest, names: Container[str]) -> None:
-    """A misspelt parameter would be as if it was not there."""
-    fields.reject_unknown(request.GET, names, "query")
-
-
 def _answer(request: HttpRequest, status: int, line: str) -> HttpResponse:
     return api.create_response(request, {"error": one_line(line, 1_000)}, status=status)
 
@@ -367,9 +290,9 @@ for _kind, _status in (
     api.add_exception_handler(_kind, partial(_error_response, status=_status))
 
 
-@api.exception_handler(ingest.KeyReusedError)
+@api.exception_handler(idempotency.KeyReusedError)
 def _key_reused(request: HttpRequest, _: Exception) -> HttpResponse:
-    line = f"{KEY_HEADER}: the key was used for another batch: use a new key for each batch"
+    line = f"{idempotency.HEADER}: the key was used for another request: use a new key for each"
     return _answer(request, 409, line)
 
 

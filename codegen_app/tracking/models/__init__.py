@@ -12,6 +12,7 @@ from codegen_app.tracking.models.alert import (
     EventKind,
     Relation,
 )
+from codegen_app.tracking.models.annotation import Annotation
 from codegen_app.tracking.models.batch import Batch
 from codegen_app.tracking.models.change import LARGEST_FIRST, Baseline, Change, SeriesRule
 from codegen_app.tracking.models.notification import Channel, ChannelKind, Delivery, DeliveryState
@@ -43,6 +44,7 @@ __all__ = [
     "AlertKind",
     "AlertRun",
     "AlertState",
+    "Annotation",
     "Baseline",
     "Batch",
     "Change",

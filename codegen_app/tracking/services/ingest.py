@@ -10,16 +10,13 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from codegen_app.accounts import tokens
+from codegen_app.accounts.idempotency import KeyReusedError
 from codegen_app.accounts.models import ApiToken
 from codegen_app.tracking.models import Batch, Source
 from codegen_app.tracking.remeasuring import requests
 from codegen_app.tracking.services import branch_notes, point_storage
 from scheduler.results.points import importer
 from scheduler.results.points.model import ImportContext
-
-
-class KeyReusedError(Exception):
-    """The idempotency key was used for other data."""
 
 
 def receive(

@@ -28,7 +28,16 @@ _WORK_MODELS = {
 }
 # What no page shows, or only pages with a time limit (devices); instructions are counted in the
 # transaction that marks their build.
-_UNWATCHED = {"mnemonic", "instructionuse", "auditentry", "worker", "packing", "apitoken", "batch"}
+_UNWATCHED = {
+    "mnemonic",
+    "instructionuse",
+    "auditentry",
+    "worker",
+    "packing",
+    "apitoken",
+    "batch",
+    "apirequest",
+}
 _SIGNS_OF_LIFE = {"lease_until", "heartbeat_at", "claim", "last_login"}
 
 _FUNCTION = """

@@ -59,7 +59,7 @@ _ACTIONS = {
     permissions.TOKENS: ("revoke_token",),
     permissions.TRIAGE: (
         *("triage", "undo_triage", "save_thresholds", "add_baseline", "remove_baseline"),
-        *("withdraw_point", "restore_point"),
+        *("withdraw_point", "restore_point", "annotate_point", "remove_annotation"),
     ),
     permissions.NOTIFY: ("switch_channel", "test_channel", "renew_channel_key", "send_again"),
     permissions.WORKERS: ("steer_worker",),
@@ -67,10 +67,13 @@ _ACTIONS = {
 }
 _API_READS = (
     *("api_series", "api_one_series", "api_requests", "api_data", "api_compare"),
+    *("api_alerts", "api_alert", "api_alert_changes", "api_alert_events"),
+    "api_annotations",
     "api_worker_file",
 )
 _RAW_BODIES = (
     *("csp_reports", "api_results", "api_withdraw", "api_restore"),
+    *("api_annotate", "api_remove_annotation", "api_reset_thresholds", "api_triage"),
     *("api_worker_hello", "api_worker_lease", "api_worker_builds", "api_worker_progress"),
     *("api_worker_finish", "api_worker_give_up", "api_worker_leave"),
 )
@@ -85,6 +88,7 @@ RULES = {
     },
     **{name: Rule(WRITE_METHODS, needed) for needed, names in _ACTIONS.items() for name in names},
     **dict.fromkeys(_API_READS, Rule(("GET",))),
+    "api_thresholds": Rule(("GET", *WRITE_METHODS), is_form=False),
     **dict.fromkeys(_RAW_BODIES, Rule(WRITE_METHODS, is_form=False)),
 }
 _DEFAULT_RULE = Rule(FORM_METHODS)

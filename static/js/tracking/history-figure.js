@@ -185,7 +185,7 @@ function remarks(chart, { one, x }, colours, shapes) {
   }));
   const notes = one.notes.map((each) => ({
     ms: each.at - chart.epoch,
-    what: [`alert ${each.alert}: ${each.text}${by(each)}`],
+    what: [`${each.alert ? `alert ${each.alert}` : "point"}: ${each.text}${by(each)}`],
   }));
   const style = { height: 0.97, colour: colours("--select"), shapes };
   return [

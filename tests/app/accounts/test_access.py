@@ -92,12 +92,19 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     **dict.fromkeys(
         (
             *("triage", "undo_triage", "save_thresholds", "add_baseline", "remove_baseline"),
-            *("withdraw_point", "restore_point"),
+            *("withdraw_point", "restore_point", "annotate_point", "remove_annotation"),
         ),
         (("POST",), TRIAGE),
     ),
     # By a token, which the views ask for.
-    **dict.fromkeys(("api_results", "api_withdraw", "api_restore"), (("POST",), ANYBODY)),
+    **dict.fromkeys(
+        (
+            *("api_results", "api_withdraw", "api_restore", "api_annotate"),
+            *("api_remove_annotation", "api_reset_thresholds", "api_triage"),
+        ),
+        (("POST",), ANYBODY),
+    ),
+    "api_thresholds": (("GET", "POST"), ANYBODY),
     **dict.fromkeys(
         (
             *("api_worker_hello", "api_worker_lease", "api_worker_builds"),
@@ -108,7 +115,11 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "api_worker_file": (("GET",), ANYBODY),
     **dict.fromkeys(
-        ("api_series", "api_one_series", "api_data", "api_requests", "api_compare"),
+        (
+            *("api_series", "api_one_series", "api_data", "api_requests", "api_compare"),
+            *("api_alerts", "api_alert", "api_alert_changes", "api_alert_events"),
+            "api_annotations",
+        ),
         (("GET",), ANYBODY),
     ),
 }
@@ -148,6 +159,7 @@ def addresses(world: World) -> dict[str, str]:
     for pattern in urlpatterns:
         given = {"name": kernel.name, "build": build.pk, "first": 1, "file": "source.hip"}
         given["pk"], given["datum"] = pk.get(pattern.name, world.run.pk), 1
+        given["annotation"] = 1
         given |= {"key": "0" * 32, "digest": "0" * 64}
         given |= {"target": "gfx942", "mnemonic": "s_nop"}
         if pattern.name == "kernel_download":

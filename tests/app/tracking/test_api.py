@@ -480,6 +480,16 @@ def test_the_api_describes_itself_without_other_hosts(reader: Client) -> None:
         "/api/v1/series/{pk}/data",
         "/api/v1/series/{pk}/data/{datum}/withdraw",
         "/api/v1/series/{pk}/data/{datum}/restore",
+        "/api/v1/series/{pk}/data/{datum}/annotate",
+        "/api/v1/series/{pk}/annotations",
+        "/api/v1/series/{pk}/annotations/{annotation}/remove",
+        "/api/v1/series/{pk}/thresholds",
+        "/api/v1/series/{pk}/thresholds/reset",
+        "/api/v1/alerts",
+        "/api/v1/alerts/{pk}",
+        "/api/v1/alerts/{pk}/changes",
+        "/api/v1/alerts/{pk}/events",
+        "/api/v1/alerts/triage",
         "/api/v1/compare",
     }
     text = json.dumps(schema)

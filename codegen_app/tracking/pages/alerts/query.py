@@ -37,7 +37,8 @@ _RELATED = ("revision", "series", "assignee")
 @dataclass(frozen=True)
 class AlertFilter:
     """The filter of the list. ``assignee``: a name, ``me``, ``nobody``, or "" for any; ``below``
-    and ``above``: keys between which the list begins."""
+    and ``above``: keys between which the list begins; ``linked``: list linked alerts by
+    themselves."""
 
     state: str = OPEN
     kind: str = ""
@@ -45,6 +46,7 @@ class AlertFilter:
     query: str = ""
     below: int | None = None
     above: int | None = None
+    linked: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def alert_list(
     An alert linked to another is folded under it, and listed by itself only when filtering by an
     assignee or words.
     """
-    matching = Alert.objects.filter(_filter_q(filters, reader))
+    matching = Alert.objects.filter(alert_condition(filters, reader))
     rows = matching.select_related(*_RELATED)
     upward = filters.above is not None
     if upward:
@@ -131,7 +133,7 @@ def alert_table(
 ) -> tuple[AlertList, Table[AlertRow]]:
     """Return alerts sorted and filtered by columns, ``PAGE_SIZE`` at a time; only the newest
     ``MAX_ROWS`` if there are more (5 queries)."""
-    matching = Alert.objects.filter(_filter_q(filters, reader))
+    matching = Alert.objects.filter(alert_condition(filters, reader))
     rows = matching.select_related(*_RELATED).order_by("-pk")[:MAX_ROWS]
     table = build_table("alerts", COLUMNS, unfolded_rows(rows), query, PAGE_SIZE)
     table = replace(table, rows=with_folded(table.rows))
@@ -150,7 +152,11 @@ def _states() -> tuple[StateCount, ...]:
     return tuple(StateCount(key, str(labels.get(key, key)), count) for key, count in found.items())
 
 
-def _filter_q(filters: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None) -> Q:
+def alert_condition(
+    filters: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None = None
+) -> Q:
+    """Return the condition of the filter. An alert that is linked to another is left out unless an
+    assignee, words, or ``linked`` ask for it."""
     condition = Q()
     if filters.state == OPEN:
         condition &= Q(state__in=OPEN_ALERT_STATES)
@@ -166,7 +172,7 @@ def _filter_q(filters: AlertFilter, reader: AbstractBaseUser | AnonymousUser | N
         condition &= Q(assignee__username=filters.assignee)
     if filters.query:
         condition &= _matches_query(filters.query)
-    elif not filters.assignee:
+    elif not filters.assignee and not filters.linked:
         condition &= top_level_alerts()
     return condition
 

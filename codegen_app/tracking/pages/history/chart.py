@@ -138,7 +138,7 @@ class _Point(NamedTuple):
 
 
 def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart:
-    """Return points, changes and marks of series by number (7 queries); at most ``MAX_POINTS``
+    """Return points, changes and marks of series by number (8 queries); at most ``MAX_POINTS``
     points each, the latest up to ``until``. Raises ``Series.DoesNotExist`` if none exists."""
     found = Series.objects.in_bulk(series)
     shown = [found[key] for key in dict.fromkeys(series) if key in found]
@@ -151,7 +151,7 @@ def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart
 
 
 def change_chart(pk: int) -> Chart:
-    """Return the points around a change (7 queries). Raises ``Change.DoesNotExist``."""
+    """Return the points around a change (8 queries). Raises ``Change.DoesNotExist``."""
     change = Change.objects.select_related("series", "datum").get(pk=pk)
     rows = _fetch_rows(_AROUND, {"series": change.series_id, "at": change.at})
     return _chart([change.series], rows)
@@ -164,7 +164,7 @@ def _fetch_rows(statement: str, values: Any) -> list[tuple[Any, ...]]:
 
 
 def _chart(shown: Sequence[Series], rows: Sequence[tuple[Any, ...]]) -> Chart:
-    """Build the chart from the points; everything else is loaded (5 queries)."""
+    """Build the chart from the points; everything else is loaded (6 queries)."""
     keys = [series.pk for series in shown]
     points = [_Point(*row) for row in rows]
     revisions = {

@@ -9,6 +9,18 @@ from codegen_app.tracking.models import Datum
 from codegen_app.tracking.pages.change.query import RevisionFacts, fact_texts, point_columns
 from codegen_app.tracking.queries.series_summary import PointValue, SeriesHead, series_head
 from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
+from codegen_app.tracking.services.point_notes import annotations_of
+from codegen_app.web.row import username
+
+
+@dataclass(frozen=True)
+class PointNote:
+    """A note at the point."""
+
+    id: int
+    text: str
+    by: str
+    written_at: datetime
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class PointPage:
     change_url: str
     not_compared: str
     withdrawals: tuple[WithdrawalRow, ...]
+    notes: tuple[PointNote, ...]
 
     @property
     def withdrawn(self) -> WithdrawalRow | None:
@@ -55,7 +68,7 @@ class PointPage:
 
 
 def point_page(series: int, pk: int) -> PointPage:
-    """Return a point of a series by numbers (3 queries). Raises ``Datum.DoesNotExist``."""
+    """Return a point of a series by numbers (4 queries). Raises ``Datum.DoesNotExist``."""
     datum = Datum.objects.select_related("series", "revision", "conditions", "kernel", "run").get(
         pk=pk, series=series
     )
@@ -77,4 +90,8 @@ def point_page(series: int, pk: int) -> PointPage:
         change_url=change.get_absolute_url() if change else "",
         not_compared=not_compared,
         withdrawals=withdrawals,
+        notes=tuple(
+            PointNote(row.pk, row.text, username(row.created_by), row.created_at)
+            for row in annotations_of([series]).filter(datum=pk)
+        ),
     )

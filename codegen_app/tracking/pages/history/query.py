@@ -9,7 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from codegen_app.graphs.models import TemplateNode
-from codegen_app.tracking.models import AlertEvent, Baseline, Change, EventKind, Series, SeriesRule
+from codegen_app.tracking.models import (
+    AlertEvent,
+    Baseline,
+    Change,
+    EventKind,
+    Series,
+    SeriesRule,
+)
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
     PointValue,
@@ -19,6 +26,7 @@ from codegen_app.tracking.queries.series_summary import (
     series_head,
 )
 from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
+from codegen_app.tracking.services.point_notes import annotations_of
 from codegen_app.web.row import username
 from scheduler.track.differences import Aspect
 
@@ -39,13 +47,15 @@ class BaselineRow:
 
 @dataclass(frozen=True)
 class NoteRow:
-    """A user's note on an alert of a change of the series; ``at`` is the position of the change."""
+    """A user's note on an alert of a change of the series, or at a point (``alert`` is None);
+    ``at`` is the position of the change or the point, ``url`` the page of the alert or the
+    point."""
 
     at: datetime
     text: str
     by: str
-    alert: int
-    alert_url: str
+    alert: int | None
+    url: str
     written_at: datetime
 
 
@@ -107,7 +117,7 @@ class HistoryPage:
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
-    """Return a series by number, with others beside it (9 queries). Raises
+    """Return a series by number, with others beside it (10 queries). Raises
     ``Series.DoesNotExist``."""
     keys = [pk, *beside]
     found = Series.objects.in_bulk(keys)
@@ -176,7 +186,7 @@ def baselines_of(series: Sequence[int]) -> dict[int, tuple[BaselineRow, ...]]:
 
 
 def notes_of(series: Sequence[int]) -> dict[int, tuple[NoteRow, ...]]:
-    """Return notes on alerts of the series' changes, by series (1 query)."""
+    """Return notes at the series' points and on alerts of their changes, by series (2 queries)."""
     found: dict[int, tuple[NoteRow, ...]] = {}
     rows = (
         AlertEvent.objects.filter(kind=EventKind.NOTE, alert__changes__series__in=series)
@@ -192,4 +202,8 @@ def notes_of(series: Sequence[int]) -> dict[int, tuple[NoteRow, ...]]:
             *found.get(key, ()),
             NoteRow(at, text, by or "", alert, f"/alerts/{alert}", written_at),
         )
+    for row in annotations_of(series):
+        url, by = row.datum.get_absolute_url(), username(row.created_by)
+        note = NoteRow(row.datum.at, row.text, by, None, url, row.created_at)
+        found[row.series_id] = (*found.get(row.series_id, ()), note)
     return found

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from codegen_app.accounts import embedding, permissions
-from codegen_app.tracking.models import Datum
+from codegen_app.tracking.models import Annotation, Datum
 from codegen_app.tracking.pages.history.chart import change_chart, encode_chart, history_chart
 from codegen_app.tracking.pages.history.form import (
     LINEAR,
@@ -24,7 +24,7 @@ from codegen_app.tracking.pages.history.form import (
 from codegen_app.tracking.pages.history.point import point_page
 from codegen_app.tracking.pages.history.query import history_page
 from codegen_app.tracking.pages.thresholds.form import parse_reason
-from codegen_app.tracking.services import withdrawals
+from codegen_app.tracking.services import point_notes, withdrawals
 from codegen_app.web.addresses import absolute_url
 from codegen_app.web.page import Crumb, get_or_404, render_page, sentence
 from codegen_app.web.require_permission import actor, require_permission
@@ -108,3 +108,27 @@ def restore_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
     except UserError as error:
         messages.warning(request, sentence(str(error)))
     return redirect(row)
+
+
+@require_permission(permissions.TRIAGE)
+@require_POST
+def annotate_point(request: HttpRequest, pk: int, datum: int) -> HttpResponse:
+    """Add a note at a point."""
+    row = get_object_or_404(Datum, pk=datum, series=pk)
+    try:
+        point_notes.annotate(row, request.POST.get("text", ""), actor(request))
+        messages.success(request, "Note added.")
+    except UserError as error:
+        messages.error(request, sentence(str(error)))
+    return redirect(row)
+
+
+@require_permission(permissions.TRIAGE)
+@require_POST
+def remove_annotation(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(Annotation.objects.select_related("datum"), pk=pk)
+    if point_notes.remove(row, actor(request)):
+        messages.success(request, "Note removed.")
+    else:
+        messages.warning(request, "The note was already removed.")
+    return redirect(row.datum)
