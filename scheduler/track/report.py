@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from scheduler.text import one_line
@@ -54,7 +55,7 @@ def markdown(
     """
     sections = [
         f"### {summary(comparison)}",
-        f"`{_cell(titles[0])}` → `{_cell(titles[1])}`",
+        f"{_code(titles[0])} → {_code(titles[1])}",
         *(
             "\n".join(_section(status, rows, reasons))
             for status in Status
@@ -109,12 +110,23 @@ def _section(
 
 
 def _cell(text: str) -> str:
-    """Escape a file's text for a table cell, so that none of it acts as Markdown or HTML."""
-    return one_line(text).translate(_ESCAPED)
+    """Escape a file's text for a table cell, so that none of it acts as Markdown or HTML, or as a
+    mention, a reference or a link of GitHub or GitLab."""
+    return _AUTOMATIC_LINK.sub("\\g<0>\u200b", one_line(text)).translate(_ESCAPED)
 
 
+def _code(text: str) -> str:
+    """Return a file's text as a code span."""
+    line = one_line(text).replace("`", "'")
+    return f"`{line}`"
+
+
+#: What a forge makes a link of, if a zero-width space does not follow: ``@team``, ``#12`` and the
+#: like, and addresses.
+_AUTOMATIC_LINK = re.compile(r"[@#!~%$&](?=\w)|:(?=//)|(?<!\w)(?=www\.)")
 _ESCAPED: Mapping[int, str] = str.maketrans(
     {
+        "\\": "\\\\",
         "|": "\\|",
         "<": "&lt;",
         ">": "&gt;",
@@ -123,5 +135,6 @@ _ESCAPED: Mapping[int, str] = str.maketrans(
         "*": "\\*",
         "[": "\\[",
         "_": "\\_",
+        "~": "\\~",
     }
 )

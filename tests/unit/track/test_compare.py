@@ -94,6 +94,16 @@ def test_the_text_for_a_pull_request() -> None:
     assert markdown(found, ("main", "branch"), reasons) == GOLDEN.read_text()
 
 
+def test_names_are_no_mentions_references_or_links_of_a_forge() -> None:
+    name = r"@team #12 !3 ~bug 50% a\|b ![x](http://evil.example) www.evil.example ann@x.org"
+    text = markdown(compare([series(name, 100)], [series(name, 150)]), (f"`{name}", "branch"))
+    (row,) = [line for line in text.splitlines() if line.startswith("| ")][1:2]
+    for link in ("@team", "#12", "!3", "~bug", "http://", " www.", "@x", "![x]"):
+        assert link not in row
+    assert "50% a\\\\\\|b" in row
+    assert text.splitlines()[2] == f"`'{name}` → `branch`"
+
+
 def test_the_same_code_is_never_slower_however_far_apart() -> None:
     found = compare(*several())
     (row,) = [row for row in found.rows if row.series == "softmax same code"]
