@@ -21,6 +21,7 @@ from codegen_app.tracking.alerting.events import (
     record_event,
     set_columns,
 )
+from codegen_app.tracking.alerting.owners import assign_owners
 from codegen_app.tracking.alerting.status import AlertStatus, alert_statuses
 from codegen_app.tracking.alerting.triage import lock_links
 from codegen_app.tracking.models import (
@@ -32,6 +33,7 @@ from codegen_app.tracking.models import (
     Change,
     EventKind,
 )
+from codegen_app.tracking.rules.settings import series_settings
 from scheduler.track.evidence import Cause
 
 BATCH_SIZE = 2000
@@ -52,7 +54,7 @@ def raise_alerts() -> int:
     rows = list(
         pending_changes()
         .select_for_update(skip_locked=True, of=("self",))
-        .select_related("series__rule", "revision")
+        .select_related("series__rule", "series__pattern_rule", "revision")
         .order_by("revision_id", "pk")[:BATCH_SIZE]
     )
     if not rows:
@@ -60,9 +62,7 @@ def raise_alerts() -> int:
     joining = [
         row
         for row in rows
-        if row.alert_id is None
-        and _is_alertable(row)
-        and not (hasattr(row.series, "rule") and row.series.rule.muted)
+        if row.alert_id is None and _is_alertable(row) and not series_settings(row.series).muted
     ]
     if joining:
         lock_links()
@@ -100,6 +100,8 @@ def raise_alerts() -> int:
             _reopen(alert)
             record_event(alert, EventKind.GREW, note=f"{grown[alert.pk]} series more")
         _update_recovery(alert, status, has_removed_changes=alert.pk in reduced)
+    worst_series = [(alert, statuses[alert.pk].worst) for alert in alerts if alert.pk in new]
+    assign_owners([(alert, worst.series) for alert, worst in worst_series if worst is not None])
     return len(rows)
 
 

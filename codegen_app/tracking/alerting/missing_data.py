@@ -13,6 +13,7 @@ from django.db.models import F, Max, Min, Q
 from django.utils import timezone
 
 from codegen_app.tracking.alerting.events import record_event
+from codegen_app.tracking.alerting.owners import assign_owners
 from codegen_app.tracking.alerting.triage import lock_links
 from codegen_app.tracking.models import (
     OPEN_ALERT_STATES,
@@ -24,6 +25,7 @@ from codegen_app.tracking.models import (
     Relation,
     Series,
 )
+from codegen_app.tracking.rules.settings import RULES_OF_SERIES, series_settings
 
 BATCH_SIZE = 200
 
@@ -46,23 +48,23 @@ def _raise_alerts(now: datetime) -> int:
     lock_links()
     rows = list(
         stale.select_for_update(skip_locked=True, of=("self",))
-        .select_related("rule")
+        .select_related(*RULES_OF_SERIES)
         .order_by("device_name", "stale_at", "pk")[:BATCH_SIZE]
     )
     Series.objects.filter(pk__in=[row.pk for row in rows]).update(stale_at=None)
     is_open = Q(series__in=rows, kind=AlertKind.MISSING, state__in=OPEN_ALERT_STATES)
     known = set(Alert.objects.filter(is_open).values_list("series_id", flat=True))
-    firsts = _device_alerts(rows)
+    firsts, raised = _device_alerts(rows), []
     for row in rows:
-        rule = getattr(row, "rule", None)
-        if row.pk in known or (rule is not None and rule.muted):
+        settings = series_settings(row)
+        if row.pk in known or settings.muted:
             continue
         reason = (
             "no new point for more than three times the 90th percentile of the gaps between points,"
             " and at least a day"
         )
-        if rule is not None and rule.stale_after is not None:
-            reason = f"no new point within the configured time ({rule.stale_after})"
+        if settings.stale_after is not None:
+            reason = f"no new point within the configured time ({settings.stale_after})"
         first = firsts.get(row.device_name)
         alert = Alert.objects.create(
             kind=AlertKind.MISSING,
@@ -77,6 +79,8 @@ def _raise_alerts(now: datetime) -> int:
             record_event(alert, EventKind.LINK, None, note, {name: None}, {name: first.pk})
         firsts.setdefault(row.device_name, alert)
         record_event(alert, EventKind.RAISED, note=reason)
+        raised.append((alert, row.pk))
+    assign_owners(raised)
     return len(rows)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from codegen_app.tracking.detector.replay import DEFAULT_SETTINGS
 from codegen_app.tracking.models import Alert, Change
+from codegen_app.tracking.rules.settings import least_effect_in_effect
 
 _HALFWAY = 0.5
 """The fraction of the way back, in logarithms, that a level must cover if its interval is wide."""
@@ -49,7 +50,7 @@ class AlertStatus:
 
 _FIELDS = (
     *("pk", "series_id", "alert_id", "at", "before", "after", "low", "high", "worse", "cause"),
-    "series__rule__least_effect",
+    least_effect_in_effect("series__"),
 )
 
 

@@ -19,6 +19,7 @@ from codegen_app.tracking.detector.replay import (
 )
 from codegen_app.tracking.models import VALID, Baseline, Change, Series
 from codegen_app.tracking.models.series import HIGHER
+from codegen_app.tracking.rules.settings import series_settings
 
 MAX_POINTS = 500
 """Limit of points per series and run, except for more points of the very same time."""
@@ -78,10 +79,10 @@ CROSS JOIN LATERAL (
 ) AS found
 ORDER BY found.series_id, found.at, found.id
 """.format(columns=", ".join(_CHANGE_COLUMNS))  # noqa: S608 - our own names
-# Clocks are read in each run: alone they make no other conditions. A group is one code object in
-# one environment, if both are known.
+# Clocks are read in each run, and benchmarks are moved to other files: alone, neither makes other
+# conditions. A group is one code object in one environment, if both are known.
 _CONDITIONS = """
-SELECT id, md5((facts - 'clocks')::text),
+SELECT id, md5((facts - '{clocks,path}'::text[])::text),
     CASE WHEN facts ? 'code_digest' AND (facts ? 'driver' OR facts ? 'runtime') THEN
         md5(jsonb_build_array(facts->'code_digest', facts->'driver', facts->'runtime',
             facts->'host', facts->'attributes')::text)
@@ -150,13 +151,12 @@ def detection_inputs(pending: Sequence[PendingSeries]) -> list[DetectionInput]:
         settled = [change for change, shown_at in shown if shown_at < waiting.since]
         last = settled[-1] if settled else None
         split = points[pk].index_of(last.datum_id) if last else None
-        rule = getattr(waiting.series, "rule", None)
         window = ReplayWindow(
             points=points[pk],
             first=points[pk].index_from(waiting.since),
             level=split or 0,
             higher_is_better=waiting.series.better == HIGHER,
-            settings=settings_of(rule.least_effect if rule else None),
+            settings=settings_of(series_settings(waiting.series).least_effect),
             baselines=baselines[pk],
             same=conditions.same,
             groups={},

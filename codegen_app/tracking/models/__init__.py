@@ -24,6 +24,13 @@ from codegen_app.tracking.models.remeasuring import (
 )
 from codegen_app.tracking.models.repository import Repository
 from codegen_app.tracking.models.retention import RetentionPolicy
+from codegen_app.tracking.models.rule import (
+    Budget,
+    BudgetStatistic,
+    PatternRule,
+    PatternSet,
+    RuleSweep,
+)
 from codegen_app.tracking.models.series import (
     VALID,
     Conditions,
@@ -47,6 +54,8 @@ __all__ = [
     "Annotation",
     "Baseline",
     "Batch",
+    "Budget",
+    "BudgetStatistic",
     "Change",
     "Channel",
     "ChannelKind",
@@ -56,12 +65,15 @@ __all__ = [
     "DeliveryState",
     "EventKind",
     "MeasurementRequest",
+    "PatternRule",
+    "PatternSet",
     "Relation",
     "RemeasuredPoint",
     "Remeasurement",
     "Repository",
     "RetentionPolicy",
     "Revision",
+    "RuleSweep",
     "Series",
     "SeriesRule",
     "Source",

@@ -36,6 +36,10 @@ class Series(models.Model):
     place in history at which a point of the trunk was added or removed that no detector has
     checked: null if there is none. ``stale_at`` is when its data count as missing unless points
     come: null if their rhythm is unknown.
+
+    ``repository`` and ``path`` are those of its latest point. The rules by patterns that apply to
+    it, ``pattern_rule`` for its thresholds and ``owner_rule`` for its owner, are stored, so that no
+    point is matched with patterns; ``needs_rules``: they are to be found, or found again.
     """
 
     digest = models.CharField(max_length=64)
@@ -64,6 +68,26 @@ class Series(models.Model):
     unchecked_from = models.DateTimeField(null=True, blank=True)
     stale_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    repository = models.CharField(max_length=300, blank=True, default="", db_default="")
+    path = models.CharField(max_length=1000, blank=True, default="", db_default="")
+    needs_rules = models.BooleanField(default=True, db_default=True)
+    # Without indexes, which every point would write to: rules change rarely.
+    pattern_rule = models.ForeignKey(
+        "codegen_app.PatternRule",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="series",
+        db_index=False,
+    )
+    owner_rule = models.ForeignKey(
+        "codegen_app.PatternRule",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="owned_series",
+        db_index=False,
+    )
 
     class Meta:
         ordering = ["problem", "metric", "pk"]

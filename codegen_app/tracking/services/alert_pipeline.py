@@ -1,4 +1,5 @@
-"""From new points to alerts: mark, detect, explain, raise, each in its own transactions.
+"""From new points to alerts: mark, detect, explain, raise, each in its own transactions; before
+that, changed rules are applied to the series.
 
 Each step's work is in the rows that the step before it wrote. After a killed worker or a lost
 message, the next run continues from these rows.
@@ -11,6 +12,7 @@ from collections.abc import Callable
 
 from codegen_app.platform.files import StorageAwayError
 from codegen_app.tracking.alerting import creation
+from codegen_app.tracking.rules import resolution
 from codegen_app.tracking.services import detection, explanations, trunk
 from codegen_app.workers import queue
 
@@ -18,6 +20,7 @@ log = logging.getLogger(__name__)
 
 _STEPS: tuple[Callable[[], int], ...] = (
     trunk.mark_points,
+    resolution.apply_rules,
     detection.detect_changes,
     explanations.explain,
     creation.raise_alerts,
@@ -54,6 +57,7 @@ def has_pending() -> bool:
     """Return whether a step has anything to do."""
     return (
         trunk.repositories_to_mark().exists()
+        or resolution.has_unapplied_rules()
         or detection.unchecked_series().exists()
         or explanations.unexplained_changes().exists()
         or creation.pending_changes().exists()

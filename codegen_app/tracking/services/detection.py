@@ -18,6 +18,8 @@ from codegen_app.tracking.detector import cadence, queries
 from codegen_app.tracking.detector.replay import DetectedChange, replay
 from codegen_app.tracking.detector.writer import Writer
 from codegen_app.tracking.models import Series
+from codegen_app.tracking.rules import resolution
+from codegen_app.tracking.rules.settings import RULES_OF_SERIES, series_settings
 from codegen_app.workers import queue
 
 MAX_SERIES = 200
@@ -35,21 +37,23 @@ def detect_changes() -> int:
     """Check some waiting series; return how many (0: none waits, or others are checking them)."""
     rows = list(
         unchecked_series()
-        .select_related("rule")
+        .select_related(*RULES_OF_SERIES)
         .defer("sizes")
         .select_for_update(skip_locked=True, of=("self",))
         .order_by("unchecked_from", "pk")[:MAX_SERIES]
     )
     if not rows:
         return 0
+    if unmatched := [row for row in rows if row.needs_rules]:
+        resolution.resolve(unmatched)
     pending = queries.pending_series(rows, MAX_POINTS)
     now, writer = timezone.now(), Writer()
     for series_input in queries.detection_inputs(pending):
-        window, rule = series_input.window, getattr(series_input.pending.series, "rule", None)
+        window = series_input.window
         changes, updated = replay(window, is_moving=series_input.is_moving)
         stale_at = None
         if points := window.points:
-            stale_after = rule.stale_after if rule else None
+            stale_after = series_settings(series_input.pending.series).stale_after
             stale_at = cadence.stale_at(points.last_measured_at, points.hours, stale_after, now)
         writer.add(series_input, changes, updated, stale_at)
     writer.write()

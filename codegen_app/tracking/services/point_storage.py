@@ -55,12 +55,17 @@ UPDATE codegen_app_series AS series SET
         WHEN new.has_trunk = (series.points > series.branch_points)
             THEN GREATEST(series.last_at, new.last_at)
         WHEN new.has_trunk THEN new.last_at ELSE series.last_at END,
-    unchecked_from = LEAST(series.unchecked_from, new.unchecked_from)
+    unchecked_from = LEAST(series.unchecked_from, new.unchecked_from),
+    needs_rules = series.needs_rules OR (
+        new.has_trunk AND (new.last_at >= series.last_at OR series.points = series.branch_points)
+        AND (new.repository, new.path) IS DISTINCT FROM (series.repository, series.path)
+    )
 FROM (
     SELECT *, points > branch_points AS has_trunk
     FROM json_to_recordset(%s::json)
         AS batch(id bigint, points integer, branch_points integer, not_positive integer,
-            first_at timestamptz, last_at timestamptz, unchecked_from timestamptz)
+            first_at timestamptz, last_at timestamptz, unchecked_from timestamptz,
+            repository text, path text)
 ) AS new
 WHERE series.id = new.id
 """
@@ -141,7 +146,7 @@ def store(
         at = (origin.at if origin else None) or revision.at or point.measured_at
         digest = series_digests[id(point.series)]
         span = spans.get(digest) or spans.setdefault(digest, _Span(point))
-        span.add(at, is_positive=point.value > 0, is_trunk=revision.is_trunk)
+        span.add(point, at, is_positive=point.value > 0, is_trunk=revision.is_trunk)
         times.append(at)
     series, new_series = _store_series(spans, origin)
 
@@ -178,8 +183,8 @@ def store(
 
 @dataclass
 class _Span:
-    """The added points of one series: an example, their number, and the first and last time of the
-    trunk's points and of all."""
+    """The added points of one series: an example, of the trunk the latest, their number, and the
+    first and last time of the trunk's points and of all."""
 
     example: Point
     first_at: datetime | None = None
@@ -188,7 +193,7 @@ class _Span:
     branch_points: int = 0
     not_positive: int = 0
 
-    def add(self, at: datetime, *, is_positive: bool, is_trunk: bool) -> None:
+    def add(self, point: Point, at: datetime, *, is_positive: bool, is_trunk: bool) -> None:
         """Count a point. The first point of the trunk replaces the times of branches."""
         if not is_trunk:
             self.branch_points += 1
@@ -199,6 +204,8 @@ class _Span:
             self.not_positive += is_trunk and not is_positive
             self.first_at = min(self.first_at or at, at)
             self.last_at = max(self.last_at or at, at)
+            if at == self.last_at:
+                self.example = point
 
     @property
     def columns(self) -> dict[str, object]:
@@ -214,6 +221,12 @@ class _Span:
             "last_at": self.last_at.isoformat(),
             "unchecked_from": first_at if has_trunk else None,
         }
+
+    @property
+    def rule_facts(self) -> dict[str, str]:
+        """Return what rules by patterns may depend on, besides the identity of the series."""
+        path = str(self.example.conditions.get("path", ""))
+        return {"repository": self.example.revision.repository, "path": path}
 
 
 @dataclass(frozen=True)
@@ -299,7 +312,10 @@ def _store_series(
     known, inserted = _get_or_insert(Series, rows)
     if known:
         _fetch(_LOCK, ",".join(map(str, known.values())))
-        counts = [{"id": pk, **spans[digest].columns} for digest, pk in known.items()]
+        counts = [
+            {"id": pk, **spans[digest].columns, **spans[digest].rule_facts}
+            for digest, pk in known.items()
+        ]
         _fetch(_COUNT, json.dumps(counts))
     return known | inserted, len(inserted)
 

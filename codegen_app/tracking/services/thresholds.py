@@ -22,6 +22,8 @@ from codegen_app.accounts import audit
 from codegen_app.tracking.detector.cadence import active_hours, allowed_gap
 from codegen_app.tracking.detector.replay import DEFAULT_SETTINGS, DetectedChange
 from codegen_app.tracking.models import Baseline, Change, Datum, Revision, Series, SeriesRule
+from codegen_app.tracking.rules import resolution
+from codegen_app.tracking.rules.settings import RULES_OF_SERIES, series_settings
 from codegen_app.tracking.services import detection
 from codegen_app.web.row import build_row
 from scheduler.errors import UserError
@@ -109,15 +111,16 @@ class Trial:
         return sum(change.effect == "kept" for change in self.changes)
 
 
-def dry_run(series: Series, proposed: Proposal) -> Trial:
+def dry_run(series: Series, proposed: Proposal, at_most: int | None = None) -> Trial:
     """Return the detector's result on the stored points with the proposal; nothing is written.
 
-    7 queries, and one more for a series of more than ``MAX_TRIED`` points, whose latest are tried.
+    7 queries, and one more for a series of more than ``at_most`` points (by default
+    ``MAX_TRIED``), whose latest are tried.
     """
-    since = None
-    if series.points - series.branch_points > MAX_TRIED:
+    since, at_most = None, at_most or MAX_TRIED
+    if series.points - series.branch_points > at_most:
         latest = Datum.objects.trunk().filter(series=series).order_by("-at", "-measured_at", "-id")
-        since = latest.values_list("at", flat=True)[MAX_TRIED - 1 : MAX_TRIED].first()
+        since = latest.values_list("at", flat=True)[at_most - 1 : at_most].first()
     baselines = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
     begins = [*baselines, *proposed.begins]
     detected = detection.dry_run(series, proposed.least_effect, begins, since)
@@ -160,7 +163,7 @@ def save(series: Series, proposed: Proposal, reason: str, by: AbstractBaseUser) 
     was_muted = _is_muted(series)
     rule, _ = SeriesRule.objects.update_or_create(series=series, defaults=settings)
     if was_muted and not rule.muted:
-        _requeue_last_change(series)
+        resolution.requeue_last_changes([series.pk])
     detection.recheck(series)
     audit.record(by, "set thresholds", series, rule.reason)
     return rule
@@ -168,13 +171,14 @@ def save(series: Series, proposed: Proposal, reason: str, by: AbstractBaseUser) 
 
 @transaction.atomic
 def reset(series: Series, reason: str, by: AbstractBaseUser) -> bool:
-    """Reset to the defaults; return False if they are in effect already."""
+    """Remove the series' own settings, so that those of the rules, or the defaults, are in effect;
+    return False if it has none."""
     reason = _checked_reason(reason)
     was_muted = _is_muted(series)
     deleted, _ = SeriesRule.objects.filter(series=series).delete()
     if deleted:
-        if was_muted:
-            _requeue_last_change(series)
+        if was_muted and not _is_muted(series):
+            resolution.requeue_last_changes([series.pk])
         detection.recheck(series)
         audit.record(by, "reset thresholds", series, reason)
     return bool(deleted)
@@ -221,14 +225,8 @@ def remove_baseline(baseline: Baseline, by: AbstractBaseUser) -> bool:
 
 
 def _is_muted(series: Series) -> bool:
-    return SeriesRule.objects.filter(series=series, muted=True).exists()
-
-
-def _requeue_last_change(series: Series) -> None:
-    """Have alerts created for the change that began the current level."""
-    standing = Change.objects.filter(series=series, withdrawn_at=None)
-    last = standing.order_by("-at", "-pk").values("pk")[:1]
-    Change.objects.filter(pk__in=last, alert=None).update(raised_at=None)
+    rows = Series.objects.select_related(*RULES_OF_SERIES)
+    return series_settings(rows.get(pk=series.pk)).muted
 
 
 def _checked_reason(text: str) -> str:

@@ -26,6 +26,7 @@ FACTS = {
     "runtime": str,
     "host": str,
     "source": str,  # URL of the source, for readers
+    "path": str,  # of the source or its benchmark, from the root of the repository
     "source_digest": str,
     "code_digest": str,
     "kernel": str,

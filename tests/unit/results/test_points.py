@@ -60,7 +60,8 @@ def test_pytest_benchmark() -> None:
             assert one.low is not None
             assert one.high is not None
             assert min(one.samples) <= one.low <= one.value <= one.high <= max(one.samples)
-        assert one.conditions == {"runtime": "CPython 3.11.7", "host": "Linux 6.18.44"}
+        facts = {"runtime": "CPython 3.11.7", "host": "Linux 6.18.44", "path": "test_sum.py"}
+        assert one.conditions == facts
 
 
 def test_a_branch_that_no_column_can_keep_is_refused() -> None:

@@ -88,9 +88,15 @@ def _point(
         metric="time",
         unit="ns",
         measured_at=measured_at,
-        conditions=facts,
+        conditions=facts | _path(benchmark),
         **figure,
     )
+
+
+def _path(benchmark: dict[str, Any]) -> dict[str, str]:
+    """Return the file of the benchmark, which its full name begins with."""
+    path, separator, _ = str(benchmark.get("fullname") or "").partition("::")
+    return {"path": path} if path and separator else {}
 
 
 def _with_commit(document: dict[str, Any], context: ImportContext) -> ImportContext:

@@ -1,0 +1,1 @@
+"""Settings of series: their own, and those of rules by patterns."""
