@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("codegen_app", "0001_squashed_0050_accounted"),
+        ("codegen_app", "0052_api_triage"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
