@@ -13,7 +13,7 @@ from scheduler.track.patterns import FACT_NAMES, MAX_CHARACTERS, SeriesPatterns
 MIN_EFFECT, MAX_EFFECT = 0.001, 1.0
 
 
-def _patterns_field() -> ArrayField:
+def _patterns_field() -> ArrayField[list[str], list[str]]:
     return ArrayField(models.CharField(max_length=MAX_CHARACTERS), default=list, blank=True)
 
 
