@@ -88,6 +88,8 @@ REVISION_TEXTS = {
     "pull_request": 300,
     "default_branch": 200,
 }
+#: Of these, the texts of a single commit.
+COMMIT_TEXTS = ("merge_base", "pull_request")
 
 
 @dataclass(frozen=True)

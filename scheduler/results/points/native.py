@@ -10,6 +10,7 @@ from typing import Any
 from scheduler.errors import UserError
 from scheduler.results.points import fields
 from scheduler.results.points.model import (
+    COMMIT_TEXTS,
     FACTS,
     KIND,
     MAX_MEASUREMENTS,
@@ -231,17 +232,19 @@ class _Reader:
             return self._revisions[value]
         row = fields.as_object({"name": value} if isinstance(value, str) else value, path)
         fields.reject_unknown(row, ("name", "at", *REVISION_TEXTS), path)
-        moment = row.get("at")
-        texts = {
-            name: fields.as_text(row.get(name, getattr(context, name)), f"{path}.{name}", most)
-            for name, most in REVISION_TEXTS.items()
-        }
+        name = fields.as_text(row.get("name"), f"{path}.name", 100, empty=False)
+        texts = {}
+        for text_name, most in REVISION_TEXTS.items():
+            # The options may describe another commit, such as the one that is checked out.
+            is_described = text_name not in COMMIT_TEXTS or context.revision in ("", name)
+            default = getattr(context, text_name) if is_described else ""
+            text = row.get(text_name, default)
+            texts[text_name] = fields.as_text(text, f"{path}.{text_name}", most)
         fields.check_branch(texts["default_branch"], f"{path}.default_branch")
-        revision = RevisionKey(
-            name=fields.as_text(row.get("name"), f"{path}.name", 100, empty=False),
-            at=None if moment is None else self._moment(moment, f"{path}.at"),
-            **texts,
-        )
+        moment = context.revision_at if name == context.revision else None
+        if row.get("at") is not None:
+            moment = self._moment(row["at"], f"{path}.at")
+        revision = RevisionKey(name, moment, **texts)
         if isinstance(value, str):
             self._revisions[value] = revision
         return revision

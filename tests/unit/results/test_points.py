@@ -17,7 +17,14 @@ import pytest
 from scheduler.errors import UserError
 from scheduler.results.points import importer, native
 from scheduler.results.points.formats import common
-from scheduler.results.points.model import FACTS, MAX_POINTS, ImportContext, Point, Points
+from scheduler.results.points.model import (
+    FACTS,
+    MAX_POINTS,
+    ImportContext,
+    Point,
+    Points,
+    RevisionKey,
+)
 
 FILES = Path(__file__).parent / "files"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -250,6 +257,19 @@ def test_what_is_wrong_after_one_that_is_right_is_named(fields: dict[str, Any], 
     with pytest.raises(UserError) as refused:
         native.read(whole(row(**FULL), row(**FULL | fields)), SAID)
     assert str(refused.value).startswith(f"points[1].{named}")
+
+
+def test_options_describe_their_own_commit_only() -> None:
+    """A file may have points of several commits; the client's options are those of one."""
+    moment = datetime(2026, 11, 1, tzinfo=UTC)
+    commit = {"revision": "abc", "revision_at": moment, "merge_base": "base", "pull_request": "12"}
+    context = ImportContext(now=NOW, branch="topic", repository="app", **commit)
+    rows = [row(revision="abc"), row(revision="def"), row(revision={"name": "abc", "at": None})]
+    described, other, third = (
+        point.revision for point in native.read(whole(*rows), context).points
+    )
+    assert described == third == context.revision_key
+    assert other == RevisionKey("def", None, "topic", "app")
 
 
 def test_what_is_like_another_keeps_what_was_sent_of_it() -> None:
