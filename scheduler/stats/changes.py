@@ -10,7 +10,7 @@ last that was there before, ``settings.py`` has the parameters.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -21,7 +21,7 @@ from scheduler.stats.candidate_splits import candidate_splits
 from scheduler.stats.dwell import is_lasting
 from scheduler.stats.level_shift import DetectionFloor, measure_shift
 from scheduler.stats.noise import NoiseFloor
-from scheduler.stats.reference import Array, clip, fit_reference
+from scheduler.stats.reference import Array, clip, fit_reference, median
 from scheduler.stats.settings import Settings
 
 _NO_FLOOR = NoiseFloor()
@@ -106,8 +106,11 @@ def append_value(
     if is_young and len(level.earlier) >= settings.min_before:
         # A level that lasted for one revision hardly shows its own noise: the differences of
         # neighbours show that of the levels before.
-        differences = np.abs(np.diff(np.asarray(level.earlier)))
-        noise = max(noise, float(np.median(differences)) * _NOISE_PER_DIFFERENCE)
+        noise = max(noise, _noise_of_neighbours(np.asarray(level.earlier)))
+    if logs.size > settings.recent:
+        # Values that vary more than before are no other level.
+        recent = _noise_of_neighbours(logs[-settings.recent - 1 :])
+        noise = max(noise, settings.grown * recent)
     floors = DetectionFloor(noise=noise, effect=max(settings.least_effect, floor.shift))
     # A level may begin at the first value of a revision.
     names = level.revisions
@@ -160,6 +163,11 @@ def resume_level(
     )
 
 
+def _noise_of_neighbours(logs: Array) -> float:
+    """Return the noise that the differences of neighbours show, whatever levels they lie on."""
+    return median(np.abs(logs[1:] - logs[:-1])) * _NOISE_PER_DIFFERENCE
+
+
 def _last(values: Sequence[float], n: int) -> tuple[float, ...]:
     return tuple(values[-n:]) if n > 0 else ()
 
@@ -194,7 +202,8 @@ def _clearest_split(
     tested_splits = list(dict.fromkeys(boundaries[count - 1] for count in counts if count))
     for split in candidate_splits(logs, tested_splits, settings.before, floors.effect):
         before = logs[max(0, split - settings.before) : split]
-        best = max(best, (*measure_shift(before, logs[split:], floors, settings), split))
+        after, runs = logs[split:], _runs_of_a_revision(boundaries, split, logs.size)
+        best = max(best, (*measure_shift(before, after, floors, settings, runs), split))
     strength, errors, split = best
     if strength < 1:
         return None
@@ -206,8 +215,14 @@ def _clearest_split(
         if not candidate_splits(logs, [location], settings.before, floors.effect):
             return None
         before = logs[max(0, location - settings.before) : location]
-        strength, errors = measure_shift(before, logs[location:], floors, settings)
+        runs = _runs_of_a_revision(boundaries, location, logs.size)
+        strength, errors = measure_shift(before, logs[location:], floors, settings, runs)
     return (location, errors) if strength >= settings.at_place else None
+
+
+def _runs_of_a_revision(boundaries: list[int], split: int, n: int) -> float:
+    """Return the mean number of values from a split on between boundaries."""
+    return (n - split) / (len(boundaries) - bisect_left(boundaries, split))
 
 
 def _locate_split(

@@ -41,12 +41,13 @@ class DetectionFloor:
 
 
 def measure_shift(
-    before: Array, after: Array, floors: DetectionFloor, settings: Settings
+    before: Array, after: Array, floors: DetectionFloor, settings: Settings, runs: float = 1.0
 ) -> tuple[float, float]:
     """Return how far the test was passed (1: just) and the standard errors; zeros if there is no
-    shift. The sides' medians must differ by the least effect (``candidate_splits.py``)."""
+    shift. The sides' medians must differ by the least effect (``candidate_splits.py``). ``runs`` is
+    the mean number of values of a revision after the shift."""
     level = fit_reference(before, floors.noise, settings)
-    shift = _shift_from(level, after, settings)
+    shift = _shift_from(level, after, settings, runs)
     if shift[0] < 1:
         return shift
     detrended_level = detrend(level, settings)
@@ -58,14 +59,20 @@ def measure_shift(
         return 0.0, 0.0
     if abs(median(detrended_after) - detrended_level.centre) < floors.effect:
         return 0.0, 0.0
-    return min(shift, _shift_from(detrended_level, detrended_after, settings))
+    return min(shift, _shift_from(detrended_level, detrended_after, settings, runs))
 
 
-def _shift_from(level: Reference, after: Array, settings: Settings) -> tuple[float, float]:
+def _shift_from(
+    level: Reference, after: Array, settings: Settings, runs: float
+) -> tuple[float, float]:
     distances = (after - level.centre) / level.noise
     errors = max(_mean_test(level, distances, settings), _rank_test(level, distances, settings))
     allowance = 1 + settings.young * max(0.0, 1 - level.clipped.size / settings.settled)
-    strength = errors / (allowance * _lookup(settings.thresholds, after.size))
+    observed = level.variance_inflation
+    alike = 1 + settings.alike_neighbours * min(1.0, observed - 1)
+    # Runs of a revision may share a part of their variance that those before do not show.
+    shared = sqrt(max(1.0, (1 + settings.shared_by_runs * (runs - 1)) / observed))
+    strength = errors / (allowance * alike * shared * _lookup(settings.thresholds, after.size))
     if strength >= 1 and not _beats_drift(level, distances, settings):
         strength = 0.0
     one_sided = max(

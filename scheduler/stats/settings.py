@@ -41,10 +41,25 @@ class Settings:
     """Distances from the median are clipped here (Huber), so that a spike weighs little."""
 
     thresholds: tuple[tuple[int, float], ...] = (
-        *((4, 5.2), (5, 5.0), (6, 4.8)),
-        *((8, 4.6), (10, 4.4), (16, 4.2)),
+        *((4, 4.0), (5, 3.9), (6, 3.8)),
+        *((8, 3.75), (10, 3.6), (16, 3.5)),
     )
     """Standard errors required, from so many values since the change on."""
+
+    alike_neighbours: float = 0.6
+    """How much the thresholds grow if neighbours are alike (autocorrelation of a third or more):
+    how alike they are is itself uncertain, and a mode that lasts looks like a level."""
+
+    shared_by_runs: float = 0.25
+    """The assumed part of the variance that runs of one revision share, at least: they are measured
+    together."""
+
+    recent: int = 16
+    """The number of last differences that show whether the noise has grown."""
+
+    grown: float = 0.8
+    """The part of the noise that these differences show that is believed: of so few, it varies by
+    a fifth."""
 
     min_ranked: int = 10
     """With fewer values ranks decide nothing: even if all exceed all before, that is not enough."""
