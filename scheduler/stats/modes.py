@@ -67,7 +67,7 @@ def find_second_mode(values: Array) -> SecondMode | None:
     stays = 1 + int(np.count_nonzero(is_upper[1:] != is_upper[:-1]))
     if stays < MIN_STAYS:
         return None
-    is_above = 2 * np.count_nonzero(logs > boundary) <= logs.size
+    is_above = bool(2 * np.count_nonzero(logs > boundary) <= logs.size)
     is_other = is_upper if is_above else ~is_upper
     main, other = recent[~is_other], recent[is_other]
     distance = float(np.median(other) - np.median(main))
