@@ -14,6 +14,7 @@ class LockClass(IntEnum):
     their own (``broker/session.py``)."""
 
     ALERT_LINKS = 0x4B494C41  # no two transactions create a circle of alerts
+    MACHINES = 0x4D414348  # alerts of machines are raised, applied and closed one at a time
     PAGE_CHANGES = 0x4B494C4E  # held by transactions that change what pages show
     PLAN = 0x504C414E  # a tuning run
     RECORD_KERNELS = 0x4B45524E  # graphs share kernels and problems, and would deadlock

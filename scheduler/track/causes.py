@@ -14,6 +14,11 @@ from typing import TypeVar
 from scheduler.track.differences import Aspect, Difference, shorten_digest
 from scheduler.track.evidence import Cause, Evidence
 from scheduler.track.sides import Side
+from scheduler.track.telemetry import (
+    TelemetryDifference,
+    sensor_differences,
+    telemetry_differences,
+)
 
 _T = TypeVar("_T")
 
@@ -25,6 +30,9 @@ class Explanation:
     ``candidates`` are the remaining possible causes, just one unless ``cause`` is UNKNOWN;
     ``next_step`` says what to measure then. ``feeds_noise_floor``: the code and the environment are
     the same, so the distance of the sides is noise by definition. ``ratio`` is after by before.
+    ``may_be_machine``: the same code moved and nothing but telemetry differs, so that the change is
+    the machine's if other series on it moved too (``machines``). ``readings`` says what telemetry
+    differs, ``hosts`` which were recorded.
     """
 
     cause: Cause
@@ -35,6 +43,9 @@ class Explanation:
     feeds_noise_floor: bool
     ratio: float
     differences: tuple[Difference, ...]
+    may_be_machine: bool = False
+    hosts: tuple[str, ...] = ()
+    readings: tuple[TelemetryDifference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,12 @@ def explain(before: Side, after: Side) -> Explanation:
         feeds_noise_floor=evidence.same_code is True and evidence.same_environment is True,
         ratio=evidence.ratio,
         differences=evidence.differences,
+        may_be_machine=evidence.may_be_machine,
+        hosts=evidence.hosts,
+        readings=(
+            *telemetry_differences(before, after),
+            *sensor_differences(before, after),
+        ),
     )
 
 

@@ -207,6 +207,19 @@ class Evidence:
         return all(difference.aspect is Aspect.READINGS for difference in self.environment)
 
     @property
+    def may_be_machine(self) -> bool:
+        """Whether the machine itself may have changed: the same code moved in a step, and nothing
+        recorded of the environment differs but telemetry."""
+        is_step = self.is_shown and not self.is_drift
+        return is_step and self.same_code is True and self.only_telemetry
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """The recorded hosts of the points near the change."""
+        hosts = {point.environment.host for point in self.window.points}
+        return tuple(sorted(hosts - {""}))
+
+    @property
     def clock_ratio(self) -> float:
         """How much slower (above 1) or faster the clocks alone could have made a kernel."""
         changes = clock_changes(self.before, self.after)

@@ -15,6 +15,7 @@ from scheduler.ir.codec import decode, default_codec
 from scheduler.isa.occupancy import rules_of
 from scheduler.track.resources import target_of
 from scheduler.track.sides import Alternative, CodeObject, Compiler, Environment, Point
+from scheduler.track.telemetry import SENSOR_NAMES
 
 UNIT = ("uuid", "serial", "unit")
 """Names of the attributes that identify one device among those of a model."""
@@ -77,7 +78,10 @@ def point_of(
             },
         ),
         environment=environment_of(facts, device),
-        readings=parse_readings(facts.get("clocks")),
+        readings={
+            **parse_readings(facts.get("clocks")),
+            **parse_sensors(facts.get("readings")),
+        },
         others={
             name: Alternative(
                 _text(alternative.get("source_digest")), _text(alternative.get("code_digest"))
@@ -116,7 +120,10 @@ def facts_of(point: Point) -> dict[str, Any]:
         "code_digest": code.digest,
         "config": {name: value for name, _, value in config},
         "resources": {name: dict(figures) for name, figures in code.resources.items()},
-        "clocks": dict(point.readings),
+        "clocks": {
+            name: value for name, value in point.readings.items() if name not in SENSOR_NAMES
+        },
+        "readings": {name: value for name, value in point.readings.items() if name in SENSOR_NAMES},
         "attributes": {
             name: alternative for name, alternative in attributes.items() if alternative
         },
@@ -158,6 +165,20 @@ def parse_readings(clocks: Any) -> dict[str, float]:
             has_unit = name.startswith("throttled_") or name.endswith("_mhz")
             readings[name if has_unit else f"{name}_mhz"] = float(value)
     return readings
+
+
+def parse_sensors(readings: Any) -> dict[str, float]:
+    """Return power in W, temperature in °C, and ECC errors (``telemetry.SENSOR_NAMES``); others
+    are not compared."""
+    known = {name: value for name, value in _mapping(readings).items() if name in SENSOR_NAMES}
+    return {
+        name: float(value)
+        for name, value in known.items()
+        if isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and 0 <= value < _NUMBER_END
+    }
 
 
 def _resources(functions: Mapping[str, Any], target: str) -> Mapping[str, Mapping[str, Any]]:

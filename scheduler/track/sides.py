@@ -84,8 +84,9 @@ class Point:
 
     ``readings`` is the device's telemetry during the measurement: clocks as medians
     (``sm_clock_mhz``), throttling as the share of samples in which it was active
-    (``throttled_power``: 0.4). ``others`` are the alternatives that tuning chose from, keyed by the
-    configurations' texts.
+    (``throttled_power``: 0.4), power in W (``power_w``), temperature (``temperature_c``) and ECC
+    errors (``ecc_corrected``, ``ecc_uncorrected``). ``others`` are the alternatives that tuning
+    chose from, keyed by the configurations' texts.
     """
 
     value: float

@@ -1,4 +1,8 @@
-"""Compares clocks and throttling of the two sides: which readings differ by more than they vary."""
+"""Compares the telemetry of the two sides: which readings differ by more than they vary.
+
+Clocks and throttling decide whether two environments are equal. Power, temperature and ECC errors
+follow from the code as well, so they decide nothing: they describe a machine that became slower.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,12 @@ CLOCK_TOLERANCE = 0.01
 SHARE_TOLERANCE = 0.1
 """A fraction of the samples: if the share of throttled samples changes by less, it is the same."""
 
+POWER_TOLERANCE = 0.05
+"""A fraction of the power: a board at rest and one under load differ by more."""
+
+TEMPERATURE_TOLERANCE = 5.0
+"""In °C: the temperature of a machine room changes by less."""
+
 _CLOCK_SUFFIX, _THROTTLED_PREFIX = "_mhz", "throttled_"
 _TITLES = {"sm": "SM", "gpu": "GPU"}
 
@@ -29,6 +39,26 @@ class TelemetryDifference:
     sentence: str
 
 
+@dataclass(frozen=True)
+class _Sensor:
+    """How a reading is named, and by how much it may differ: a fraction and an amount, added."""
+
+    title: str
+    unit: str
+    relative: float = 0.0
+    absolute: float = 0.0
+
+
+_SENSORS = {
+    "power_w": _Sensor("power", " W", relative=POWER_TOLERANCE),
+    "temperature_c": _Sensor("temperature", " °C", absolute=TEMPERATURE_TOLERANCE),
+    "ecc_corrected": _Sensor("corrected ECC errors", ""),
+    "ecc_uncorrected": _Sensor("uncorrected ECC errors", ""),
+}
+SENSOR_NAMES = tuple(_SENSORS)
+"""The readings that are compared besides clocks and throttling."""
+
+
 def telemetry_differences(before: Side, after: Side) -> tuple[TelemetryDifference, ...]:
     """Return the differences of clocks and throttling; other readings decide nothing."""
     differences = list(_clock_differences(before, after))
@@ -39,6 +69,20 @@ def telemetry_differences(before: Side, after: Side) -> tuple[TelemetryDifferenc
         if abs(after_value - before_value) >= SHARE_TOLERANCE:
             reason = name.removeprefix(_THROTTLED_PREFIX)
             sentence = f"throttled by {reason} in {before_value:.0%} → {after_value:.0%} of samples"
+            differences.append(TelemetryDifference(name, before_value, after_value, sentence))
+    return tuple(differences)
+
+
+def sensor_differences(before: Side, after: Side) -> tuple[TelemetryDifference, ...]:
+    """Return the differences of power, temperature and ECC errors, which decide nothing."""
+    differences = []
+    for name, sensor in _SENSORS.items():
+        before_value, after_value = before.reading(name), after.reading(name)
+        if before_value is None or after_value is None:
+            continue
+        tolerance = sensor.relative * max(before_value, after_value) + sensor.absolute
+        if abs(after_value - before_value) > tolerance:
+            sentence = f"{sensor.title} {before_value:,.0f} → {after_value:,.0f}{sensor.unit}"
             differences.append(TelemetryDifference(name, before_value, after_value, sentence))
     return tuple(differences)
 

@@ -137,7 +137,7 @@ def _lock_alerts(joining: Sequence[Change], rows: Collection[Change]) -> list[Al
     )
     keys = {row.alert_id for row in rows if row.alert_id}
     keys |= set(of_series.values_list("alert_id", flat=True))
-    found = Alert.objects.filter(
+    found = Alert.objects.exclude(kind=AlertKind.MACHINE).filter(  # ``machines`` has these
         Q(pk__in=keys) | Q(revision__in=revisions, kind__in={kind for kind, _ in moments})
     )
     locked = found.select_for_update(of=("self",)).select_related("revision").order_by("pk")

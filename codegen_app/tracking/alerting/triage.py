@@ -28,6 +28,7 @@ from codegen_app.tracking.models import (
     EventKind,
     Relation,
 )
+from codegen_app.workers import queue
 from scheduler.errors import UserError
 
 MAX_ALERTS = 500
@@ -189,12 +190,17 @@ def _change(
     """Set columns of an alert, and record the event. Raises ``UserError`` for a conflict."""
     try:
         with transaction.atomic():
-            return change_alert(row, kind, columns, by, note)
+            event = change_alert(row, kind, columns, by, note)
     except IntegrityError:
         reason = "the linked object no longer exists"
+        if row.kind == AlertKind.MACHINE and row.state in OPEN_ALERT_STATES:
+            reason = "the machine already has an open alert"
         if row.kind == AlertKind.MISSING and row.state in OPEN_ALERT_STATES:
             reason = "the series already has an open alert for missing data"
         raise UserError(f"alert {row.pk}: {reason}") from None
+    if row.kind == AlertKind.MACHINE and "state" in columns:
+        queue.notify(queue.Kind.DETECT)  # the state decides about the machine's points
+    return event
 
 
 def _check_unchanged(event: AlertEvent, alert: Alert) -> None:

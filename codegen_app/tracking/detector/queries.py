@@ -24,13 +24,14 @@ from codegen_app.tracking.rules.settings import series_settings
 MAX_POINTS = 500
 """Limit of points per series and run, except for more points of the very same time."""
 
-# The number of waiting points per series, counted up to the limit of a run, and the place reached.
+# The number of waiting points per series, counted up to the limit of a run, the place reached, and
+# when the last of them was measured.
 _WAITING = """
-SELECT asked.id, waiting.n, waiting.upto
+SELECT asked.id, waiting.n, waiting.upto, waiting.measured_at
 FROM unnest(%s::bigint[], %s::timestamptz[]) AS asked(id, since)
 CROSS JOIN LATERAL (
-    SELECT count(*) AS n, max(at) AS upto FROM (
-        SELECT at FROM codegen_app_datum
+    SELECT count(*) AS n, max(at) AS upto, max(measured_at) AS measured_at FROM (
+        SELECT at, measured_at FROM codegen_app_datum
         WHERE series_id = asked.id AND is_trunk AND at >= asked.since ORDER BY at LIMIT %s
     ) AS next
 ) AS waiting
@@ -79,10 +80,10 @@ CROSS JOIN LATERAL (
 ) AS found
 ORDER BY found.series_id, found.at, found.id
 """.format(columns=", ".join(_CHANGE_COLUMNS))  # noqa: S608 - our own names
-# Clocks are read in each run, and benchmarks are moved to other files: alone, neither makes other
-# conditions. A group is one code object in one environment, if both are known.
+# Clocks and readings are read in each run, and benchmarks are moved to other files: alone, neither
+# makes other conditions. A group is one code object in one environment, if both are known.
 _CONDITIONS = """
-SELECT id, md5((facts - '{clocks,path}'::text[])::text),
+SELECT id, md5((facts - '{clocks,readings,path}'::text[])::text),
     CASE WHEN facts ? 'code_digest' AND (facts ? 'driver' OR facts ? 'runtime') THEN
         md5(jsonb_build_array(facts->'code_digest', facts->'driver', facts->'runtime',
             facts->'host', facts->'attributes')::text)
@@ -94,12 +95,14 @@ FROM codegen_app_conditions WHERE id = ANY(%s)
 @dataclass(frozen=True)
 class PendingSeries:
     """A series with its points to check: ``points`` from ``since`` up to ``upto``, which is beyond
-    the end of the history if all are checked."""
+    the end of the history if all are checked. Withdrawn points are among them; the last was
+    measured at ``last_measured_at``."""
 
     series: Series
     since: datetime
     upto: datetime
     points: int
+    last_measured_at: datetime | None = None
 
 
 def pending_series(rows: Sequence[Series], at_most: int) -> list[PendingSeries]:
@@ -107,14 +110,15 @@ def pending_series(rows: Sequence[Series], at_most: int) -> list[PendingSeries]:
     since = [row.unchecked_from for row in rows]
     with connection.cursor() as cursor:
         cursor.execute(_WAITING, [[row.pk for row in rows], since, MAX_POINTS])
-        counts = {pk: (n, upto) for pk, n, upto in cursor.fetchall()}
+        counts = {pk: values for pk, *values in cursor.fetchall()}
     result: list[PendingSeries] = []
     for row in rows:
-        n, upto = counts[row.pk]
+        n, upto, last_measured_at = counts[row.pk]
         assert row.unchecked_from is not None
         if result and sum(earlier.points for earlier in result) + n > at_most:
             break
-        result.append(PendingSeries(row, row.unchecked_from, upto if n == MAX_POINTS else _END, n))
+        upto = upto if n == MAX_POINTS else _END
+        result.append(PendingSeries(row, row.unchecked_from, upto, n, last_measured_at))
     return result
 
 

@@ -17,7 +17,7 @@ from django.db import connection
 from codegen_app.kernels.models import Build
 from codegen_app.platform import artifacts
 from codegen_app.platform.files import StorageAwayError
-from codegen_app.tracking.models import VALID, Change, Conditions, Series
+from codegen_app.tracking.models import Change, Conditions, Series
 from codegen_app.tuning.models import Candidate
 from scheduler.errors import MachineError, UserError
 from scheduler.track.code_object import code_object
@@ -28,8 +28,14 @@ from scheduler.track.sides import NEAREST_COUNT, Alternative, CodeObject, Point,
 LISTING_BYTES = 4 << 20
 """Longer listings are not read: their code objects are compared only by digest."""
 
+# A point that was not withdrawn; for a change of a machine also those that were set aside with it.
+_COUNTS = """NOT EXISTS (
+    SELECT FROM codegen_app_withdrawal AS withdrawal
+    WHERE withdrawal.datum_id = datum.id AND withdrawal.restored_at IS NULL
+        AND COALESCE(withdrawal.alert_id, 0) <> COALESCE(change.alert_id, -1)
+)"""
 # The points on both sides that the change's figures are computed from.
-_POINTS = """
+_POINTS = f"""
 SELECT asked.change, found.after, found.at, found.measured_at, found.id, found.value, found.low,
     found.high, found.n, revision.name, found.conditions_id, found.build_id, found.result_id
 FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS asked(change, n_before, n_after)
@@ -39,17 +45,17 @@ CROSS JOIN LATERAL (
     (SELECT TRUE AS after, datum.* FROM codegen_app_datum AS datum
         WHERE datum.series_id = change.series_id AND datum.is_trunk AND datum.at >= change.at
             AND (datum.at, datum.measured_at, datum.id) >= (first.at, first.measured_at, first.id)
-            AND datum.value > 0 AND datum.value < 'Infinity' AND {valid}
+            AND datum.value > 0 AND datum.value < 'Infinity' AND {_COUNTS}
         ORDER BY datum.at, datum.measured_at, datum.id LIMIT asked.n_after)
     UNION ALL
     (SELECT FALSE AS after, datum.* FROM codegen_app_datum AS datum
         WHERE datum.series_id = change.series_id AND datum.is_trunk AND datum.at <= change.at
             AND (datum.at, datum.measured_at, datum.id) < (first.at, first.measured_at, first.id)
-            AND datum.value > 0 AND datum.value < 'Infinity' AND {valid}
+            AND datum.value > 0 AND datum.value < 'Infinity' AND {_COUNTS}
         ORDER BY datum.at DESC, datum.measured_at DESC, datum.id DESC LIMIT asked.n_before)
 ) AS found
 JOIN codegen_app_revision AS revision ON revision.id = found.revision_id
-""".format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
+"""  # noqa: S608 - our own names
 
 
 class _Row(NamedTuple):

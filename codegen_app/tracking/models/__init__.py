@@ -14,7 +14,14 @@ from codegen_app.tracking.models.alert import (
 )
 from codegen_app.tracking.models.annotation import Annotation
 from codegen_app.tracking.models.batch import Batch
-from codegen_app.tracking.models.change import LARGEST_FIRST, Baseline, Change, SeriesRule
+from codegen_app.tracking.models.change import (
+    LARGEST_FIRST,
+    LISTED,
+    Baseline,
+    Change,
+    SeriesRule,
+)
+from codegen_app.tracking.models.machine import MachineFinding
 from codegen_app.tracking.models.notification import Channel, ChannelKind, Delivery, DeliveryState
 from codegen_app.tracking.models.remeasuring import (
     AlertRun,
@@ -43,6 +50,7 @@ from codegen_app.tracking.models.series import (
 
 __all__ = [
     "LARGEST_FIRST",
+    "LISTED",
     "OPEN_ALERT_STATES",
     "UNDOABLE_EVENTS",
     "VALID",
@@ -64,6 +72,7 @@ __all__ = [
     "Delivery",
     "DeliveryState",
     "EventKind",
+    "MachineFinding",
     "MeasurementRequest",
     "PatternRule",
     "PatternSet",

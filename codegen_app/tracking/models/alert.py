@@ -1,4 +1,4 @@
-"""Alerts: changes of one revision together, and series without new points."""
+"""Alerts: changes of one revision together, series without new points, and changed machines."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from django.db.models import Q
 from django.urls import reverse
 
 from codegen_app.tracking.models.series import Revision, Series
+from scheduler.track.generated_label import LABEL
 
 
 class AlertKind(models.TextChoices):
     REGRESSION = "regression", "regression"
     IMPROVEMENT = "improvement", "improvement"
     MISSING = "missing", "missing data"
+    MACHINE = "machine", "machine"
 
 
 class AlertState(models.TextChoices):
@@ -36,12 +38,15 @@ OPEN_ALERT_STATES = (AlertState.NEW, AlertState.ACKNOWLEDGED, AlertState.INVESTI
 
 
 class Alert(models.Model):
-    """The changes of one revision in one direction, or one series whose points stopped coming.
+    """The changes of one revision in one direction, one series whose points stopped coming, or one
+    machine whose series moved together (``machine`` is its host, or its device model if no host is
+    recorded; ``MachineFinding`` has the details).
 
     ``n_series`` and ``worst_ratio`` (after / before, the one furthest from 1) are stored for lists.
     ``recovered_at``: the place in the history of the point since which all its series are back at
     the earlier level, which suggests "fixed" and decides nothing; for missing data, when the first
-    new point was measured. ``duplicate_of`` is another alert of the same cause; ``downstream_of``
+    new point was measured, and for a machine, when the first point that is back was.
+    ``duplicate_of`` is another alert of the same cause; ``downstream_of``
     is one whose change these series only take part in (a whole graph's time after its kernel's).
     """
 
@@ -57,6 +62,7 @@ class Alert(models.Model):
         related_name="alerts",
         help_text="Of missing data alone",
     )
+    machine = models.CharField(max_length=1000, blank=True, default="", db_default="")
     state = models.CharField(
         max_length=14, choices=AlertState.choices, default=AlertState.NEW.value
     )
@@ -76,7 +82,9 @@ class Alert(models.Model):
     n_series = models.PositiveIntegerField(default=0)
     worst_ratio = models.FloatField(null=True, blank=True)
     cause = models.CharField(max_length=20, blank=True, help_text="Of the change of worst_ratio")
-    at = models.DateTimeField(help_text="Its place in the history: the revision's moment")
+    at = models.DateTimeField(
+        help_text="Its place in the history: the revision's moment; of a machine, when it changed"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
     recovered_at = models.DateTimeField(null=True, blank=True)
@@ -98,10 +106,16 @@ class Alert(models.Model):
                 condition=Q(kind="missing", state__in=("new", "acknowledged", "investigating")),
                 name="alert_missing_once_open",
             ),
+            models.UniqueConstraint(
+                fields=["machine"],
+                condition=Q(kind="machine", state__in=("new", "acknowledged", "investigating")),
+                name="alert_machine_once_open",
+            ),
             models.CheckConstraint(
                 name="alert_of_revision_or_series",
                 condition=(Q(kind="missing") & Q(series__isnull=False))
-                | (~Q(kind="missing") & Q(revision__isnull=False)),
+                | (Q(kind="machine") & ~Q(machine=""))
+                | (~Q(kind__in=("missing", "machine")) & Q(revision__isnull=False)),
             ),
             models.CheckConstraint(
                 name="alert_state_known", condition=Q(state__in=AlertState.values)
@@ -109,12 +123,22 @@ class Alert(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_kind_display()} of {self.revision or self.series}"
+        if self.kind == AlertKind.MACHINE:
+            return f"{self.get_kind_display()} {self.subject}"
+        return f"{self.get_kind_display()} of {self.subject}"
+
+    @property
+    def subject(self) -> str:
+        """Return what the alert is about: a revision, a series, or a machine. No query if the
+        revision and the series are loaded."""
+        return self.machine or str(self.revision or self.series)
 
     @property
     def is_generated(self) -> bool:
         """Return whether it is of a generated history; this is shown wherever the alert is named.
         No query if the revision and the series are loaded."""
+        if self.kind == AlertKind.MACHINE:
+            return self.machine.startswith(LABEL)
         of = self.revision or self.series
         return of is not None and of.is_generated
 

@@ -8,11 +8,14 @@ from django.db.models import F, Q
 from django.db.models.functions import Abs, Ln
 from django.urls import reverse
 
-from codegen_app.tracking.models.alert import Alert
+from codegen_app.tracking.models.alert import Alert, AlertKind
 from codegen_app.tracking.models.series import Datum, Revision, Series
 
 LARGEST_FIRST = (Abs(Ln(F("after") / F("before"))).desc(), "pk")
 """The order of changes by their distance from a ratio of 1."""
+
+LISTED = Q(withdrawn_at=None) | Q(alert__kind=AlertKind.MACHINE)
+"""The changes that alerts list. Those of a machine are withdrawn when its points are set aside."""
 
 
 class Change(models.Model):
@@ -60,6 +63,11 @@ class Change(models.Model):
         ordering = ["series", "at", "pk"]
         indexes = [
             models.Index(fields=["series", "at"], name="change_history"),
+            models.Index(
+                fields=["found_at"],
+                condition=Q(withdrawn_at__isnull=True),
+                name="change_by_discovery",
+            ),
             models.Index(
                 fields=["id"],
                 condition=Q(explained_at__isnull=True, withdrawn_at__isnull=True),

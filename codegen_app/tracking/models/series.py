@@ -350,6 +350,7 @@ class Datum(models.Model):
 
 class Withdrawal(models.Model):
     """A point is excluded from comparisons while this holds. ``restored_at``: it was restored.
+    ``alert``: it was set aside with all points of a machine, by Kiln itself (``by`` is null).
 
     A separate table: few points are ever withdrawn, and histories are read from an index of the
     points alone.
@@ -362,6 +363,14 @@ class Withdrawal(models.Model):
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
+    alert = models.ForeignKey(
+        "Alert",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="withdrawals",
+        db_index=False,
+    )
     restored_at = models.DateTimeField(null=True, blank=True)
     restored_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
@@ -369,6 +378,13 @@ class Withdrawal(models.Model):
 
     class Meta:
         ordering = ["series", "pk"]
+        indexes = [
+            models.Index(
+                fields=["alert", "series"],
+                condition=Q(alert__isnull=False),
+                name="withdrawal_by_alert",
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["datum"],

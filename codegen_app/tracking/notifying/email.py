@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen_app.tracking.models import AlertKind, EventKind, Source
-from codegen_app.tracking.notifying.message import ChangeNote, Message, SeriesNote
+from codegen_app.tracking.notifying.message import ChangeNote, MachineNote, Message, SeriesNote
 from codegen_app.web.addresses import absolute_url
 from scheduler.ir.bindings import format_bindings
 from scheduler.text import one_line
@@ -29,6 +29,9 @@ def subject(message: Message) -> str:
     words = [f"[Kiln] {recovered}{AlertKind(alert.kind).label}"]
     if alert.kind == AlertKind.MISSING:
         words += [f"of {series.problem} on {series.device}" for series in message.series[:1]]
+    elif (machine := message.machine) is not None:
+        words.append(f"{machine.name} in {alert.n_series} series x{machine.ratio:.3f}")
+        words.append(f"since {machine.since:%Y-%m-%d %H:%M} UTC")
     else:
         words.append(f"in {alert.n_series} series")
         if (worst := next((series.change for series in message.series), None)) is not None:
@@ -54,6 +57,8 @@ def text(message: Message) -> str:
             branch = f"on {revision.branch}" if revision.branch else ""
             parts = filter(None, (revision.name, branch, revision.repository))
             lines.append(f"Revision: {one_line(' '.join(parts))}")
+        if (machine := message.machine) is not None:
+            lines += _machine_lines(machine, alert.n_series)
         for name, url in (("Dup. of", alert.duplicate_of), ("Part of", alert.downstream_of)):
             if url:
                 lines.append(f"{name + ':':<9} {url}")
@@ -64,6 +69,18 @@ def text(message: Message) -> str:
             lines += ["", f"and {more} series more."]
     channels = f"Sent to the channel {one_line(message.channel)}: {absolute_url('/channels')}"
     return "\n".join([*lines, "", "-- ", channels]) + "\n"
+
+
+def _machine_lines(machine: MachineNote, n_series: int) -> list[str]:
+    moved = f"{n_series} of {machine.n_measured} series measured there"
+    return [
+        one_line(f"Machine:  {machine.name}, {moved}"),
+        f"Ratio:    x{machine.ratio:.3f} after / before, geometric mean of its series"
+        f" (95%: {machine.ratio_low:.3f} - {machine.ratio_high:.3f})",
+        f"Since:    {machine.since:%Y-%m-%d %H:%M} UTC",
+        *(one_line(f"Reading:  {sentence}") for sentence in machine.readings),
+        "Its points are set aside, and not compared, until it is back.",
+    ]
 
 
 def _series_lines(series: SeriesNote) -> list[str]:

@@ -12,7 +12,16 @@ from typing import Any
 
 from django.utils import timezone
 
-from codegen_app.tracking.models import LARGEST_FIRST, Alert, AlertKind, Change, Delivery, Series
+from codegen_app.tracking.models import (
+    LARGEST_FIRST,
+    LISTED,
+    Alert,
+    AlertKind,
+    Change,
+    Delivery,
+    MachineFinding,
+    Series,
+)
 from codegen_app.web.addresses import absolute_url
 from codegen_app.web.row import build_row
 
@@ -95,6 +104,26 @@ class RevisionNote:
 
 
 @dataclass(frozen=True)
+class MachineNote:
+    """A machine whose series moved together: its host, or the device model of points without one;
+    since when; the geometric mean of after / before over its series, with its 95% interval; how
+    many series were measured on it; and in words which of its readings moved."""
+
+    host: str
+    device: str
+    since: datetime
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    n_measured: int
+    readings: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.host or self.device
+
+
+@dataclass(frozen=True)
 class Message:
     """The content of a notification; ``alert`` is None in a test."""
 
@@ -106,6 +135,7 @@ class Message:
     event_at: datetime
     alert: AlertNote | None = None
     revision: RevisionNote | None = None
+    machine: MachineNote | None = None
     series: tuple[SeriesNote, ...] = ()
 
     def as_json(self) -> bytes:
@@ -113,7 +143,8 @@ class Message:
 
 
 def build_message(delivery: Delivery) -> Message:
-    """Return a delivery's message (1 query); its channel, event, alert and revision are loaded."""
+    """Return a delivery's message (1 query); its channel, event, alert, and the alert's revision
+    and machine are loaded."""
     event = delivery.event
     empty = Message(
         format=FORMAT,
@@ -139,7 +170,23 @@ def build_message(delivery: Delivery) -> Message:
             downstream_of=_alert_url(alert.downstream_of_id),
         ),
         revision=build_row(RevisionNote, alert.revision) if alert.revision else None,
+        machine=_machine(alert),
         series=_series(alert),
+    )
+
+
+def _machine(alert: Alert) -> MachineNote | None:
+    finding: MachineFinding | None = getattr(alert, "finding", None)
+    if finding is None:
+        return None
+    return build_row(
+        MachineNote,
+        finding,
+        device=finding.device_name,
+        since=alert.at,
+        ratio_low=finding.low,
+        ratio_high=finding.high,
+        readings=tuple(str(reading["sentence"]) for reading in finding.readings),
     )
 
 
@@ -147,7 +194,7 @@ def _series(alert: Alert) -> tuple[SeriesNote, ...]:
     if alert.kind == AlertKind.MISSING:
         return (_series_note(alert.series, None),) if alert.series else ()
     changes = (
-        Change.objects.filter(alert=alert, withdrawn_at=None)
+        Change.objects.filter(LISTED, alert=alert)
         .select_related("series", "revision", "previous", "datum")
         .order_by(*LARGEST_FIRST)
     )

@@ -18,13 +18,14 @@ from codegen_app.workers import queue
 SENT_EVENTS = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED)
 
 # Whether a channel's search words match a series of an alert: of its changes, or without new
-# points.
+# points. Changes of a machine are withdrawn with its points.
 _CHANNEL_MATCHES = """
     (channel.search = '' OR EXISTS (
         SELECT 1 FROM codegen_app_series AS series
         WHERE series.id IN (
             SELECT series_id FROM codegen_app_change
-            WHERE alert_id = {alert}.id AND withdrawn_at IS NULL
+            WHERE alert_id = {alert}.id
+                AND (withdrawn_at IS NULL OR {alert}.kind = 'machine')
             UNION SELECT {alert}.series_id
         )
         AND NOT EXISTS (

@@ -102,7 +102,8 @@ def claim(busy: list[int]) -> Delivery | None:
     if found is None:
         return None
     rows = Delivery.objects.select_related("channel", "event__alert__revision")
-    return rows.select_related("event__alert__series").get(pk=found[0])
+    related = ("event__alert__series", "event__alert__finding")
+    return rows.select_related(*related).get(pk=found[0])
 
 
 @transaction.atomic

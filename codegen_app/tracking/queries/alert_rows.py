@@ -41,12 +41,22 @@ _FOLDED = f"""
             ON a.duplicate_of_id = under.id OR a.downstream_of_id = under.id
     ) SELECT id FROM under ORDER BY id LIMIT {MAX_FOLDED}
 """  # noqa: S608 - our own names
-# Uses the index change_worst: one row per alert, however many changes it has.
+# Uses the index change_worst: one row per alert, however many changes it has. Changes of a machine
+# are withdrawn when its points are set aside.
 _WORST_OF_EACH = f"""
     unnest(%s::bigint[]) AS alert(id)
     CROSS JOIN LATERAL (
-        SELECT * FROM {Change._meta.db_table}
-        WHERE alert_id = alert.id AND withdrawn_at IS NULL
+        SELECT * FROM ((
+            SELECT * FROM {Change._meta.db_table}
+            WHERE alert_id = alert.id AND withdrawn_at IS NULL
+            ORDER BY ABS(LN(after / before)) DESC, id LIMIT 1
+        ) UNION ALL (
+            SELECT withdrawn.* FROM {_TABLE} AS machine
+            JOIN {Change._meta.db_table} AS withdrawn ON withdrawn.alert_id = machine.id
+            WHERE machine.id = alert.id AND machine.kind = 'machine'
+                AND withdrawn.withdrawn_at IS NOT NULL
+            ORDER BY ABS(LN(after / before)) DESC, withdrawn.id LIMIT 1
+        )) AS worst
         ORDER BY ABS(LN(after / before)) DESC, id LIMIT 1
     ) AS c
 """  # noqa: S608 - our own names
@@ -84,7 +94,8 @@ class FoldedAlert:
 
 @dataclass(frozen=True)
 class AlertRow:
-    """One alert in a list. ``subject`` is the revision, or the series without new points;
+    """One alert in a list. ``subject`` is the revision, the series without new points, or the
+    machine;
     ``generated``: its data was generated, not measured."""
 
     id: int
@@ -145,7 +156,7 @@ def unfolded_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
                 row,
                 **shared_columns(row),
                 kind_label=row.get_kind_display(),
-                subject=str(row.revision or row.series),
+                subject=row.subject,
                 branch=row.revision.branch if row.revision else "",
                 worst=worst.get(row.pk),
                 assignee=username(row.assignee),

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
 from django.utils import timezone
 
-from codegen_app.tracking.detector import cadence, queries
+from codegen_app.tracking.detector import cadence, queries, set_aside
 from codegen_app.tracking.detector.replay import DetectedChange, replay
 from codegen_app.tracking.detector.writer import Writer
 from codegen_app.tracking.models import Series
@@ -47,6 +47,11 @@ def detect_changes() -> int:
     if unmatched := [row for row in rows if row.needs_rules]:
         resolution.resolve(unmatched)
     pending = queries.pending_series(rows, MAX_POINTS)
+    if set_aside.has_open_machines():
+        keys, since, upto = zip(
+            *((row.series.pk, row.since, row.upto) for row in pending), strict=True
+        )
+        set_aside.set_aside(keys, since, upto)
     now, writer = timezone.now(), Writer()
     for series_input in queries.detection_inputs(pending):
         window = series_input.window
@@ -54,7 +59,11 @@ def detect_changes() -> int:
         stale_at = None
         if points := window.points:
             stale_after = series_settings(series_input.pending.series).stale_after
-            stale_at = cadence.stale_at(points.last_measured_at, points.hours, stale_after, now)
+            last_measured_at = max(
+                points.last_measured_at,
+                series_input.pending.last_measured_at or points.last_measured_at,
+            )
+            stale_at = cadence.stale_at(last_measured_at, points.hours, stale_after, now)
         writer.add(series_input, changes, updated, stale_at)
     writer.write()
     return len(pending)

@@ -33,6 +33,7 @@ FACTS = {
     "config": dict,
     "resources": dict,
     "clocks": dict,
+    "readings": dict,  # power_w, temperature_c, ecc_corrected, ecc_uncorrected
     "attributes": dict,
 }
 

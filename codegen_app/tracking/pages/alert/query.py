@@ -10,6 +10,7 @@ from uuid import UUID
 from codegen_app.tracking.compare_revisions.sides import comparison_url, revision_text
 from codegen_app.tracking.models import (
     LARGEST_FIRST,
+    LISTED,
     UNDOABLE_EVENTS,
     Alert,
     AlertEvent,
@@ -19,6 +20,7 @@ from codegen_app.tracking.models import (
     Relation,
 )
 from codegen_app.tracking.pages.alert.causes import CauseGroup, group_causes
+from codegen_app.tracking.pages.alert.machine import MachineSection, machine_section
 from codegen_app.tracking.queries.alert_rows import (
     AlertRow,
     FoldedAlert,
@@ -89,7 +91,8 @@ class AlertPage:
     """An alert; ``changes`` are one page of its changes, the worst first, and ``why`` covers these.
 
     ``series`` is the series with missing data if the alert is about that; ``silent`` is how long it
-    had no point. ``compare_url`` leads to all series at the two revisions.
+    had no point. ``machine`` is set if the alert is about one. ``compare_url`` leads to all series
+    at the two revisions.
     """
 
     alert: AlertRow
@@ -98,6 +101,7 @@ class AlertPage:
     diff_url: str
     compare_url: str
     why: tuple[CauseGroup, ...]
+    machine: MachineSection | None
     series: SeriesHead | None
     last_point_at: datetime | None
     silent: timedelta | None
@@ -123,21 +127,21 @@ class AlertPage:
 
 
 def alert_page(pk: int, start: int = 0) -> AlertPage:
-    """Return an alert by number (7 queries). Raises ``Alert.DoesNotExist``."""
+    """Return an alert by number (7 queries; 9 for a machine's). Raises ``Alert.DoesNotExist``."""
     linked = (
         f"{relation.value}__{name}" for relation in Relation for name in ("revision", "series")
     )
-    related = ("revision", "series", "assignee", *linked)
+    related = ("revision", "series", "assignee", "finding", *linked)
     alert = Alert.objects.select_related(*related).get(pk=pk)
     changes = list(
-        Change.objects.filter(alert=pk, withdrawn_at=None)
+        Change.objects.filter(LISTED, alert=pk)
         .select_related("series", "revision", "previous", "alert")
         .order_by(*LARGEST_FIRST)[start : start + PAGE_SIZE + 1]
     )
     shown = changes[:PAGE_SIZE]
     causes, details = group_causes(shown)
     diff_url = compare_url = ""
-    if changes and changes[0].previous is not None:
+    if changes and changes[0].previous is not None and not alert.machine:
         sides = changes[0].previous, changes[0].revision
         texts = [revision_text(side.name) for side in sides]
         diff_url = forge_diff_url(*sides)
@@ -151,6 +155,7 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
         diff_url=diff_url,
         compare_url=compare_url,
         why=causes,
+        machine=machine_section(alert),
         series=series_head(series) if series else None,
         last_point_at=series.last_at if series else None,
         silent=alert.created_at - series.last_at if series and series.last_at else None,

@@ -66,7 +66,9 @@ def feed_entries(state: str = "", kind: str = "", search: str = "") -> list[Feed
     if kind:
         rows = rows.filter(kind=kind)
     if words := search.split():
-        condition = Q(changes__alert=OuterRef("pk"), changes__withdrawn_at=None)
+        condition = Q(changes__alert=OuterRef("pk")) & (
+            Q(changes__withdrawn_at=None) | Q(changes__alert__kind=AlertKind.MACHINE)
+        )
         condition |= Q(alerts=OuterRef("pk"))
         for word in words:
             condition &= Q(problem__icontains=word) | Q(device_name__icontains=word)
@@ -94,6 +96,10 @@ def _title(row: Alert, worst: WorstChange | None) -> str:
     if row.kind == AlertKind.MISSING:
         return f"{kind}: {row.series}"
     size = f" up to {format_change(worst)}" if worst is not None else ""
+    if row.kind == AlertKind.MACHINE:
+        return (
+            f"{kind} {row.machine}: {row.n_series} series{size} since {row.at:%Y-%m-%d %H:%M} UTC"
+        )
     return f"{kind} in {row.n_series} series{size} since {row.revision}"
 
 

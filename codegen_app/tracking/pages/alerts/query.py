@@ -9,6 +9,7 @@ from django.db.models import Count, Q, Value
 from django.db.models.functions import Collate, Concat, Lower
 
 from codegen_app.tracking.models import (
+    LISTED,
     OPEN_ALERT_STATES,
     Alert,
     AlertKind,
@@ -178,20 +179,23 @@ def alert_condition(
 
 
 def _matches_query(query: str) -> Q:
-    """Match alerts by their number, or by all words in their revision or in one of their series."""
+    """Match alerts by their number, or by all words in their revision, machine or one of their
+    series."""
     number = query.removeprefix("#")
     if query.startswith("#") and number.isdecimal() and len(number) < 19:
         return Q(pk=int(number))
     text = Concat("problem", Value(" "), "device_name", Value(" "), "metric", Value(" "), "target")
     # With fifty thousand series, the C collation takes a third of the time of a language's case
     # rules.
-    series, revision = Series.objects.annotate(text=Lower(Collate(text, "C"))), Q()
+    series, subject = Series.objects.annotate(text=Lower(Collate(text, "C"))), Q()
     for word in query.split():
         series = series.filter(text__contains=word.lower())
-        revision &= Q(revision__name__istartswith=word) | Q(revision__branch__icontains=word)
-    changes = Change.objects.filter(
-        series__in=series.values("pk"), alert__isnull=False, withdrawn_at=None
-    )
+        subject &= (
+            Q(revision__name__istartswith=word)
+            | Q(revision__branch__icontains=word)
+            | Q(machine__icontains=word)
+        )
+    changes = Change.objects.filter(LISTED, series__in=series.values("pk"), alert__isnull=False)
     missing = Alert.objects.filter(series__isnull=False).values("series")
     silent = series.filter(pk__in=missing)
-    return revision | Q(pk__in=changes.values("alert")) | Q(series__in=silent.values("pk"))
+    return subject | Q(pk__in=changes.values("alert")) | Q(series__in=silent.values("pk"))
