@@ -12,15 +12,24 @@ from codegen_app.tracking.models.alert import AlertEvent, AlertKind
 
 class ChannelKind(models.TextChoices):
     WEBHOOK = "webhook", "webhook"
+    SLACK = "slack", "Slack"
+    TEAMS = "teams", "Microsoft Teams"
     EMAIL = "email", "e-mail"
+
+    @property
+    def is_posted(self) -> bool:
+        """Return whether its messages are HTTP requests to one URL."""
+        return self is not ChannelKind.EMAIL
 
 
 class Channel(models.Model):
-    """A destination: a webhook's address, or e-mail addresses one per line.
+    """A destination: the address of a webhook, in one of three formats, or e-mail addresses one per
+    line.
 
     ``alerts`` are the kinds of alerts that are sent; ``search`` narrows them to series whose
-    problem or device contains these words. A webhook's signing key is derived from ``key_salt`` and
-    the site's secret: it is shown to those who may change the channel and stored nowhere.
+    problem or device contains these words. The signing key of a webhook in Kiln's own format is
+    derived from ``key_salt`` and the site's secret: it is shown to those who may change the channel
+    and stored nowhere.
     """
 
     name = models.CharField(max_length=100, unique=True)

@@ -58,7 +58,7 @@ def set_active(actor: AbstractBaseUser, row: Channel, *, on: bool) -> bool:
 def renew_key(actor: AbstractBaseUser, row: Channel) -> None:
     """Replace the signing key; the earlier one signs nothing more."""
     if row.kind != ChannelKind.WEBHOOK:
-        raise UserError("e-mail channels have no signing key")
+        raise UserError(f"channels of the type {row.get_kind_display()} have no signing key")
     row.key_salt = signing.new_salt()
     row.save(update_fields=["key_salt"])
     audit.record(actor, "renew channel key", row)

@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from codegen_app.tracking.models import ChannelKind, Delivery, DeliveryState
-from codegen_app.tracking.notifying import email, message, signing, smtp, webhook
+from codegen_app.tracking.notifying import email, message, signing, slack, smtp, teams, webhook
 from codegen_app.tracking.notifying.attempt import Attempt, Outcome
 from scheduler.text import one_line
 
@@ -29,6 +29,7 @@ LEASE = timedelta(seconds=60)  # longer than any attempt takes
 GIVEN_UP_AFTER = timedelta(days=1)
 _MAX_CONCURRENT = 8
 _MAX_ATTEMPTS = 100
+_CHAT_BODIES = {ChannelKind.SLACK: slack.body, ChannelKind.TEAMS: teams.body}
 _FIRST_WAIT_S, _GROWTH, _MAX_WAIT_S = 10, 3, 3600
 _MAX_RETRY_AFTER_S = 6 * 3600  # requested by a receiver
 
@@ -87,9 +88,9 @@ def send_due() -> int:
 
 def claim(busy: list[int]) -> Delivery | None:
     """Claim the first due delivery, of no ``busy`` channel; None if there is none."""
-    kinds = [ChannelKind.EMAIL.value]
-    if settings.SECRET_KEY_GIVEN:
-        kinds.append(ChannelKind.WEBHOOK.value)  # others lack the site's secret
+    # A process without the site's secret cannot sign.
+    signed = ChannelKind.WEBHOOK
+    kinds = [kind for kind in ChannelKind.values if kind != signed or settings.SECRET_KEY_GIVEN]
     parameters: dict[str, Any] = {
         "lease": LEASE,
         "longest": timedelta(seconds=_MAX_RETRY_AFTER_S) + LEASE,
@@ -147,20 +148,16 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
     if not channel.active:
         return lambda: Attempt.permanent("the channel is switched off")
     try:
-        key = signing.key(channel.key_salt) if channel.kind == ChannelKind.WEBHOOK else ""
         content = message.build_message(delivery)
         if channel.kind == ChannelKind.EMAIL:
             to = channel.address.split()
             return partial(smtp.send, email.subject(content), email.text(content), to, delivery.key)
-        body, timestamp = content.as_json(), str(int(content.sent_at.timestamp()))
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "Kiln-Webhook/1",
-            "Kiln-Delivery": str(delivery.key),
-            "Kiln-Event": content.event,
-            "Kiln-Timestamp": timestamp,
-            "Kiln-Signature": f"v1={signing.signature(key, timestamp, body)}",
-        }
+        headers = {"Content-Type": "application/json", "User-Agent": "Kiln-Webhook/1"}
+        if (build_body := _CHAT_BODIES.get(ChannelKind(channel.kind))) is not None:
+            body = build_body(content)
+        else:
+            body = content.as_json()
+            headers |= _signed_headers(content, body, signing.key(channel.key_salt))
         return partial(webhook.post, channel.address, body, headers, settings.WEBHOOK_NETWORKS)
     except signing.OtherSecretError as error:
         attempt = Attempt.temporary(str(error))  # left to a process with the site's secret
@@ -168,3 +165,13 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
         log.exception("building the message of delivery %s failed", delivery.pk)
         attempt = Attempt.permanent(f"internal error: {type(error).__name__}: {error}")
     return lambda: attempt
+
+
+def _signed_headers(content: message.Message, body: bytes, key: str) -> dict[str, str]:
+    timestamp = str(int(content.sent_at.timestamp()))
+    return {
+        "Kiln-Delivery": content.delivery,
+        "Kiln-Event": content.event,
+        "Kiln-Timestamp": timestamp,
+        "Kiln-Signature": f"v1={signing.signature(key, timestamp, body)}",
+    }

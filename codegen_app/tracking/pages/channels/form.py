@@ -17,6 +17,8 @@ from scheduler.errors import UserError
 MAX_EMAILS = 20
 _KINDS = [
     (ChannelKind.WEBHOOK.value, "webhook: signed JSON POST"),
+    (ChannelKind.SLACK.value, "Slack: incoming webhook"),
+    (ChannelKind.TEAMS.value, "Microsoft Teams: webhook of a workflow"),
     (ChannelKind.EMAIL.value, "e-mail"),
 ]
 
@@ -43,7 +45,7 @@ class ChannelForm(forms.Form):
         },
     )
     kind = forms.ChoiceField(
-        label="Type", choices=_KINDS, error_messages={"required": "Choose a webhook or e-mail."}
+        label="Type", choices=_KINDS, error_messages={"required": "Choose a type."}
     )
     address = forms.CharField(
         label="Destination: a URL, or e-mail addresses, one per line",
@@ -88,7 +90,7 @@ class ChannelForm(forms.Form):
 
 
 class EditChannelForm(ChannelForm):
-    """The same for an existing channel; its kind, webhook or e-mail, is fixed."""
+    """The same for an existing channel; its kind is fixed."""
 
     def __init__(self, row: Channel, data: Any = None) -> None:
         super().__init__(data, initial={name: getattr(row, name) for name in self.base_fields})
@@ -98,7 +100,7 @@ class EditChannelForm(ChannelForm):
 
 def _parse_destination(kind: str, text: str) -> str:
     """Return a channel's URL, or its e-mail addresses, one a line. Raises ``UserError``."""
-    if kind == ChannelKind.WEBHOOK:
+    if ChannelKind(kind).is_posted:
         url = text.strip()
         host_name = addresses.parse(url).host
         try:

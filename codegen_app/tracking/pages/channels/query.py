@@ -11,7 +11,6 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from codegen_app.tracking.models import (
     AlertKind,
     Channel,
-    ChannelKind,
     Delivery,
     DeliveryState,
     EventKind,
@@ -123,7 +122,7 @@ def _channel(row: Channel) -> ChannelRow:
         ChannelRow,
         row,
         kind=row.get_kind_display(),
-        address=row.address if row.kind == ChannelKind.WEBHOOK else ", ".join(row.address.split()),
+        address=", ".join(row.address.split()),
         alerts=tuple(row.alerts),
         alert_labels=tuple(_LABELS.get(kind, kind) for kind in row.alerts),
         last_state=getattr(row, "last_state", None) or "",
