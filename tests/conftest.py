@@ -58,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.CODE_CACHE_DIR = KEPT.root
     settings.COMPARE_WITH_TORCH = False  # seconds a graph; test_torch_comparisons.py has it done
     settings.SEARCH_MS = 20_000  # for a machine that does much else
+    settings.HISTORY_DAYS = 0  # histories of tests are of any year; test_scenarios.py has it done
     settings.MODEL_AUTOMATICALLY = False  # seconds a kernel; test_modelling.py has it done
     settings.PAGES_KEPT_BYTES = 0  # tests see what they changed; test_kept_pages.py keeps them
     settings.MIDDLEWARE = [one for one in settings.MIDDLEWARE if "whitenoise" not in one]

@@ -155,6 +155,11 @@ AXES_VERBOSE = False
 AXES_CLIENT_IP_CALLABLE = "codegen_app.accounts.origin.client_address"
 AXES_LOCKOUT_CALLABLE = "codegen_app.accounts.throttle.lockout_response"
 
+# Changes that were older than this many days when they were found are history, without messages; 0:
+# none are. Alerts that have been back at the previous level for so many days are closed as fixed.
+HISTORY_DAYS = env.integer("KILN_HISTORY_DAYS", 14)
+RECOVERED_DAYS = env.integer("KILN_RECOVERED_DAYS", 7, minimum=1)
+
 # The audit log is kept for this many days.
 AUDIT_DAYS = env.integer("KILN_AUDIT_DAYS", 400, minimum=30)
 

@@ -1,4 +1,4 @@
-"""Alerts for explained changes: one per revision and direction, which more series may join.
+"""Alerts for explained changes: one for those that may have one cause, which more may join.
 
 ``Change.raised_at`` is the queue: null if a change is new, withdrawn, or differs from when its
 alerts were updated. One run's alerts, events, deliveries and marks are one transaction, so that a
@@ -7,19 +7,20 @@ killed worker neither repeats nor loses a notification.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from codegen_app.tracking.alerting import links
+from codegen_app.tracking.alerting import grouping, links, windows
 from codegen_app.tracking.alerting.events import (
     change_alert,
     column_values,
     record_event,
     set_columns,
+    was_closed_by_kiln,
 )
 from codegen_app.tracking.alerting.owners import assign_owners
 from codegen_app.tracking.alerting.status import AlertStatus, alert_statuses
@@ -27,9 +28,8 @@ from codegen_app.tracking.alerting.triage import lock_links
 from codegen_app.tracking.models import (
     OPEN_ALERT_STATES,
     Alert,
-    AlertEvent,
-    AlertKind,
     AlertState,
+    CauseClass,
     Change,
     EventKind,
 )
@@ -38,7 +38,6 @@ from scheduler.track.evidence import Cause
 
 BATCH_SIZE = 2000
 _OPEN = {str(state) for state in OPEN_ALERT_STATES}
-_Key = tuple[str, int]
 
 
 def pending_changes() -> QuerySet[Change]:
@@ -50,7 +49,10 @@ def pending_changes() -> QuerySet[Change]:
 @transaction.atomic
 def raise_alerts() -> int:
     """Update the alerts of some waiting changes; return how many changes (0: none waits, or others
-    are updating them)."""
+    are updating them).
+
+    It holds the lock of all links, so that no two workers raise alerts for one window.
+    """
     rows = list(
         pending_changes()
         .select_for_update(skip_locked=True, of=("self",))
@@ -59,49 +61,44 @@ def raise_alerts() -> int:
     )
     if not rows:
         return 0
-    joining = [
-        row
-        for row in rows
-        if row.alert_id is None and _is_alertable(row) and not series_settings(row.series).muted
-    ]
-    if joining:
-        lock_links()
-    reduced = {row.alert_id for row in rows if row.alert_id and not _is_alertable(row)}
-    alerts = _lock_alerts(joining, rows)
-    by_key = {(alert.kind, alert.revision_id): alert for alert in alerts}
-    for row in joining:
-        row.alert = by_key[_key(row)]
+    lock_links()
+    affected = _affected_alerts(rows)
+    joinable = [row for row in rows if _is_alertable(row) and not series_settings(row.series).muted]
+    candidates = grouping.candidates(joinable)
+    found = Alert.objects.filter(pk__in=affected | candidates, revision__isnull=False)
+    found = found.select_for_update(of=("self",)).select_related("revision")
+    locked = {row.pk: row for row in found.order_by("pk")}  # ``machines`` has those of machines
+    removed = _removed_changes(rows, locked)
+    reduced = {row.alert_id for row in removed}
+    leaving = {row.pk for row in removed}
+    joining = [row for row in joinable if row.alert_id is None or row.pk in leaving]
+    joined = grouping.join_alerts(joining, removed, locked)
     now = timezone.now()
     for row in rows:
         row.raised_at = now
         if row.withdrawn_at is None and not _is_alertable(row):
             row.alert = None  # noise has no alert; a withdrawn change keeps its alert
     Change.objects.bulk_update(rows, ["alert", "raised_at"], batch_size=500)
-    keys = {alert.pk for alert in alerts}
-    raised = AlertEvent.objects.filter(alert__in=keys, kind=EventKind.RAISED)
-    new = keys - set(raised.values_list("alert_id", flat=True))
+    alerts = {key: locked[key] for key in affected & locked.keys()} | joined.alerts
     # A link says what an alert belongs to: create it before anybody is notified.
-    links.link_new([alert for alert in alerts if alert.pk in new])
-    grown = Counter(row.alert_id for row in joining)
-    statuses = alert_statuses(alerts)
-    for alert in alerts:
-        status = statuses[alert.pk]
-        worst = status.worst
-        summary = {  # the columns that lists show
-            "n_series": status.n_series,
-            "worst_ratio": worst.after / worst.before if worst else None,
-            "cause": worst.cause if worst else "",
-        }
-        if column_values(alert, summary) != summary:
-            set_columns(alert, summary)
-        if alert.pk in new:
-            record_event(alert, EventKind.RAISED)
-        elif alert.pk in grown:
+    links.link_new([alerts[key] for key in sorted(joined.created)])
+    statuses = alert_statuses(alerts.values())
+    for key, alert in sorted(alerts.items()):
+        _update_columns(alert, statuses[key], joined.classes.get(key))
+        if key in joined.created:
+            _record_raised(alert, joined.created[key])
+        elif key in joined.growth:
             _reopen(alert)
-            record_event(alert, EventKind.GREW, note=f"{grown[alert.pk]} series more")
-        _update_recovery(alert, status, has_removed_changes=alert.pk in reduced)
-    worst_series = [(alert, statuses[alert.pk].worst) for alert in alerts if alert.pk in new]
-    assign_owners([(alert, worst.series) for alert, worst in worst_series if worst is not None])
+            _record_growth(alert, joined.growth[key])
+        _update_recovery(alert, statuses[key], has_removed_changes=key in reduced)
+    worst_series = [(alerts[key], statuses[key].worst) for key in sorted(joined.created)]
+    assign_owners(
+        [
+            (alert, worst.series)
+            for alert, worst in worst_series
+            if worst is not None and alert.state != AlertState.HISTORY
+        ]
+    )
     return len(rows)
 
 
@@ -112,42 +109,81 @@ def _is_alertable(row: Change) -> bool:
     return row.withdrawn_at is None and not is_noise
 
 
-def _key(row: Change) -> _Key:
-    kind = AlertKind.REGRESSION if row.worse else AlertKind.IMPROVEMENT
-    return str(kind), row.revision_id
+def _affected_alerts(rows: Collection[Change]) -> set[int]:
+    """Return the keys of the alerts that these changes belong to, have brought back to the earlier
+    level, or, if withdrawn, no longer do (2 queries)."""
+    keys = {row.alert_id for row in rows if row.alert_id is not None}
+    live = Change.objects.filter(series__in={row.series_id for row in rows}, withdrawn_at=None)
+    still_open = live.filter(alert__state__in=OPEN_ALERT_STATES)
+    withdrawn = {row.series_id for row in rows if row.withdrawn_at is not None}
+    recovered = live.filter(
+        series__in=withdrawn, alert__state=AlertState.FIXED, alert__recovered_at__isnull=False
+    )
+    for found in (still_open, recovered):
+        keys |= {key for key in found.values_list("alert_id", flat=True) if key is not None}
+    return keys
 
 
-def _lock_alerts(joining: Sequence[Change], rows: Collection[Change]) -> list[Alert]:
-    """Return all alerts that these changes may affect, locked in one order: those that they join
-    (created if new), belong to, or have brought back to the earlier level."""
-    moments: dict[_Key, Change] = {}
-    for row in joining:
-        moments.setdefault(_key(row), row)
-    Alert.objects.bulk_create(
-        [
-            Alert(kind=kind, revision_id=revision, at=row.revision.at or row.at)
-            for (kind, revision), row in sorted(moments.items())
-        ],
-        ignore_conflicts=True,
-    )
-    revisions = {revision for _, revision in moments}
-    series = {row.series_id for row in rows}
-    of_series = Change.objects.filter(
-        series__in=series, withdrawn_at=None, alert__state__in=OPEN_ALERT_STATES
-    )
-    keys = {row.alert_id for row in rows if row.alert_id}
-    keys |= set(of_series.values_list("alert_id", flat=True))
-    found = Alert.objects.exclude(kind=AlertKind.MACHINE).filter(  # ``machines`` has these
-        Q(pk__in=keys) | Q(revision__in=revisions, kind__in={kind for kind, _ in moments})
-    )
-    locked = found.select_for_update(of=("self",)).select_related("revision").order_by("pk")
-    return [row for row in locked if row.pk in keys or (row.kind, row.revision_id) in moments]
+def _removed_changes(rows: Iterable[Change], alerts: Mapping[int, Alert]) -> list[Change]:
+    """Return the changes that leave their alerts: withdrawn ones, noise, and those whose window no
+    longer overlaps their alert's, which are another thing."""
+    return [
+        row
+        for row in rows
+        if (alert := alerts.get(row.alert_id or 0)) is not None
+        and (
+            not _is_alertable(row)
+            or not windows.change_window(row).overlaps(windows.alert_window(alert))
+        )
+        and not (_is_alertable(row) and series_settings(row.series).muted)
+    ]
+
+
+def _update_columns(alert: Alert, status: AlertStatus, cause_class: CauseClass | None) -> None:
+    """Store the columns that lists show, and the window of the alert's changes; record that this
+    begins with another revision."""
+    worst, window, revision = status.worst, status.window, alert.revision
+    columns: dict[str, Any] = {
+        "n_series": status.n_series,
+        "worst_ratio": worst.after / worst.before if worst else None,
+        "cause": worst.cause if worst else "",
+    }
+    if cause_class is not None:
+        columns["cause_class"] = cause_class.value
+    if window is not None and window != windows.alert_window(alert):
+        columns |= {"revision": window.bad, "at": window.at, "commits": None}
+        columns |= {"good_revision": window.good, "since": window.since}
+    if column_values(alert, columns) != columns:
+        set_columns(alert, columns)
+    if window is not None and revision is not None and window.bad != revision.pk:
+        note = f"the first bad revision is {alert.revision}, not {revision}"
+        record_event(alert, EventKind.NOTE, note=note)
+
+
+def _record_raised(alert: Alert, first: Change) -> None:
+    """Record that an alert is new, and notify channels, unless it is history."""
+    note = ""
+    if alert.state == AlertState.HISTORY:
+        days = (first.found_at - (first.shown_at or first.at)).days
+        note = f"history: {days} days old when its points arrived; no messages"
+    record_event(alert, EventKind.RAISED, note=note)
+
+
+def _record_growth(alert: Alert, growth: grouping.Growth) -> None:
+    """Record that an alert has more series, and notify channels of those with new points."""
+    if growth.new:
+        record_event(alert, EventKind.GREW, note=f"{growth.new} series more")
+    if growth.old:
+        note = f"{growth.old} series more, by points that were old when they arrived"
+        record_event(alert, EventKind.NOTE, note=note)
 
 
 def _update_recovery(alert: Alert, status: AlertStatus, *, has_removed_changes: bool) -> None:
     """Record that the alert is back at the earlier level, or no longer is. If later points
     disproved all its changes, close it if it is untouched; otherwise notify its people, who
     decide."""
+    if alert.state == AlertState.FIXED and status.n_series and not status.was_back:
+        _reopen_unrecovered(alert)
     if alert.state not in _OPEN:
         return
     since, known = status.recovered_since, alert.recovered_at
@@ -168,9 +204,15 @@ def _update_recovery(alert: Alert, status: AlertStatus, *, has_removed_changes: 
 
 def _reopen(alert: Alert) -> None:
     """Reopen an alert that Kiln closed because it had no changes, and that has some again."""
-    if alert.state != AlertState.INVALID:
-        return
-    last = alert.events.filter(kind__in=(EventKind.STATE, EventKind.UNDO)).last()
-    if last is not None and last.by_id is None:
+    if alert.state == AlertState.INVALID and was_closed_by_kiln([alert.pk]):
         columns = {"state": AlertState.NEW.value}
         change_alert(alert, EventKind.STATE, columns, note="changes were found again")
+
+
+def _reopen_unrecovered(alert: Alert) -> None:
+    """Reopen an alert that Kiln closed because it had recovered, which later points disprove. A new
+    change for the worse has an alert of its own."""
+    if alert.recovered_at is not None and was_closed_by_kiln([alert.pk]):
+        note = "later points no longer show that it recovered"
+        change_alert(alert, EventKind.STATE, {"state": AlertState.NEW.value}, note=note)
+        set_columns(alert, {"recovered_at": None})

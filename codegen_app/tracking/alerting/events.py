@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from codegen_app.tracking.models import Alert, AlertEvent, EventKind
+from codegen_app.tracking.models import Alert, AlertEvent, AlertState, EventKind
 from codegen_app.tracking.notifying import outbox
 
 # Foreign keys as keys.
@@ -29,7 +29,7 @@ def record_event(
     ``by`` is None if Kiln itself did it. ``before`` and ``after`` are the alert's changed columns,
     as JSON. Call it in the transaction that changes the alert.
     Kiln's own events of an alert that repeats another are only sent to channels that the other
-    alert was not for.
+    alert was not for; those of history are not sent.
     """
     event = AlertEvent.objects.create(
         alert=alert,
@@ -39,7 +39,7 @@ def record_event(
         before=dict(before or {}),
         after=dict(after or {}),
     )
-    if kind in outbox.SENT_EVENTS:
+    if kind in outbox.SENT_EVENTS and alert.state != AlertState.HISTORY:
         outbox.enqueue(event, tuple(original.pk for original in _originals(alert)))
     return event
 
@@ -67,6 +67,17 @@ def set_columns(alert: Alert, columns: Mapping[str, Any]) -> None:
 def column_values(alert: Alert, names: Iterable[str]) -> dict[str, Any]:
     """Return columns as events record them: foreign keys as keys."""
     return {name: getattr(alert, _ATTRIBUTES[name]) for name in names}
+
+
+def was_closed_by_kiln(alerts: Collection[int]) -> set[int]:
+    """Return those of some closed alerts, by key, whose state Kiln itself set last (1 query)."""
+    if not alerts:
+        return set()
+    changes = AlertEvent.objects.filter(
+        alert__in=alerts, kind__in=(EventKind.STATE, EventKind.UNDO)
+    )
+    latest = changes.order_by("alert_id", "-pk").distinct("alert_id")
+    return {alert for alert, by in latest.values_list("alert_id", "by_id") if by is None}
 
 
 def _originals(alert: Alert) -> Iterator[Alert]:

@@ -12,9 +12,16 @@ from django.db import connection
 from django.db.models import Q
 
 from codegen_app.tracking.alerting.events import change_alert
-from codegen_app.tracking.models import Alert, AlertKind, EventKind, Relation
+from codegen_app.tracking.models import (
+    Alert,
+    AlertKind,
+    AlertState,
+    CauseClass,
+    EventKind,
+    Relation,
+)
 
-_Commit = tuple[str, str]
+_Commit = tuple[str, str, bool, bool]
 _SAME_COMMIT_NOTE = "same commit"
 _DOWNSTREAM_NOTE = "the time of a model depends on its kernels"
 
@@ -51,13 +58,14 @@ def link_new(new: Sequence[Alert]) -> None:
     """Link new alerts, in the transaction that created them and has locked all links.
 
     The same commit on another branch is a duplicate of the first alert; a commit's improvements
-    belong to its regressions. A whole model's series is downstream of its kernels'.
+    belong to its regressions. A whole model's series is downstream of its kernels'. History is
+    linked to history only, and a change of the environment to no commit's.
     """
     if not new:
         return
     loaded = {alert.pk: alert for alert in new}
     of_commits = Q()
-    for repository, name in {_commit(alert) for alert in new}:
+    for repository, name in {_commit(alert)[:2] for alert in new}:
         of_commits |= Q(revision__repository=repository, revision__name=name)
     by_commit: dict[_Commit, list[Alert]] = {}
     for row in Alert.objects.filter(of_commits).select_related("revision").order_by("pk"):
@@ -80,7 +88,9 @@ def link_new(new: Sequence[Alert]) -> None:
 
 def _commit(alert: Alert) -> _Commit:
     assert alert.revision is not None
-    return alert.revision.repository, alert.revision.name
+    is_history = alert.state == AlertState.HISTORY
+    is_environment = alert.cause_class == CauseClass.ENVIRONMENT
+    return alert.revision.repository, alert.revision.name, is_history, is_environment
 
 
 def _link_to(alert: Alert, relation: Relation, other: Alert, note: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from codegen_app.tracking.alerting.windows import Window, shared_window, window_of
 from codegen_app.tracking.detector.replay import DEFAULT_SETTINGS
 from codegen_app.tracking.models import Alert, Change
 from codegen_app.tracking.rules.settings import least_effect_in_effect
@@ -30,6 +31,11 @@ class LiveChange(NamedTuple):
     high: float | None
     worse: bool
     cause: str
+    good: int | None
+    since: datetime | None
+    bad: int | None
+    until: datetime | None
+    revision: int
     least_effect: float | None
 
     @property
@@ -37,19 +43,27 @@ class LiveChange(NamedTuple):
         """The distance between the levels, as a logarithm."""
         return math.log(self.after / self.before)
 
+    @property
+    def window(self) -> Window:
+        return window_of(self.good, self.since, self.bad, self.until, self.revision, self.at)
+
 
 @dataclass(frozen=True)
 class AlertStatus:
     """``recovered_since``: the place in the history of the point since which every changed series
-    is back at the earlier level; None if one is not."""
+    is back at the earlier level; None if one is not. ``was_back``: each has been back at some time.
+    ``window`` is the part that the windows of all changes share; None without changes."""
 
     n_series: int
     worst: LiveChange | None
     recovered_since: datetime | None
+    was_back: bool
+    window: Window | None
 
 
 _FIELDS = (
     *("pk", "series_id", "alert_id", "at", "before", "after", "low", "high", "worse", "cause"),
+    *("good_revision_id", "since", "bad_revision_id", "until", "revision_id"),
     least_effect_in_effect("series__"),
 )
 
@@ -76,6 +90,11 @@ def alert_statuses(alerts: Collection[Alert]) -> dict[int, AlertStatus]:
             n_series=len({change.series for change in moves}),
             worst=max(moves, key=lambda change: (abs(change.distance), -change.pk), default=None),
             recovered_since=max(known) if known and len(known) == len(back) else None,
+            was_back=all(
+                any(has_recovered(change, later) for later in histories[change.series])
+                for change in moves
+            ),
+            window=shared_window([change.window for change in moves]),
         )
     return statuses
 

@@ -64,7 +64,8 @@ CROSS JOIN LATERAL (
 )
 # The changes that points since a time may disprove, and the last one before these.
 _CHANGE_COLUMNS = (
-    *("id", "series_id", "datum_id", "at", "shown_at", "previous_id", "errors", "worse"),
+    *("id", "series_id", "datum_id", "at", "shown_at", "errors", "worse"),
+    *("previous_id", "good_revision_id", "since", "bad_revision_id", "until"),
     *("before", "after", "low", "high", "n_before", "n_after"),
 )
 _CHANGES = """

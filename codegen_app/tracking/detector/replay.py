@@ -26,6 +26,9 @@ DEFAULT_SETTINGS = Settings()
 FLOOR_POINTS = 120
 """Maximum number of points, up to the current one, for the noise floor."""
 
+_MAX_DOUBT = 3
+"""Points by which noise may put a change too early or too late."""
+
 CONTEXT_POINTS = max(FLOOR_POINTS, DEFAULT_SETTINGS.before + DEFAULT_SETTINGS.after)
 """Points before the first new one that suffice to continue."""
 
@@ -70,6 +73,10 @@ class DetectedChange:
     shown_at: datetime
     revision_id: int
     previous_id: int
+    good_revision_id: int
+    since: datetime
+    bad_revision_id: int
+    until: datetime
     before: float
     after: float
     low: float | None
@@ -248,12 +255,19 @@ def _detected_change(
         float(np.exp(np.median(np.log(values)))) for values in (sides.before, sides.after)
     )
     low, high = interval or (None, None)
+    good, bad = (
+        window.points[at] for at in _certain_window(window, split.at, sides, before, after)
+    )
     return DetectedChange(
         datum_id=first.pk,
         at=first.at,
         shown_at=window.points[split.shown].at,
         revision_id=first.revision,
         previous_id=window.points[split.at - 1].revision,
+        good_revision_id=good.revision,
+        since=good.at,
+        bad_revision_id=bad.revision,
+        until=bad.at,
         before=before,
         after=after,
         low=low,
@@ -263,3 +277,26 @@ def _detected_change(
         errors=split.errors,
         worse=(after < before) is window.higher_is_better,
     )
+
+
+def _certain_window(
+    window: ReplayWindow, split: int, sides: SideValues, before: float, after: float
+) -> tuple[int, int]:
+    """Return the indices of the nearest points on both sides of a change whose values lie on the
+    proper side of the middle between the levels."""
+    middle, values = (before * after) ** 0.5, window.points.values
+    good, bad = split - 1, split
+    while good > split - min(_MAX_DOUBT, sides.before.size) and _is_beyond(
+        float(values[good]), middle, after
+    ):
+        good -= 1
+    while bad < split + min(_MAX_DOUBT, sides.after.size) - 1 and _is_beyond(
+        float(values[bad]), middle, before
+    ):
+        bad += 1
+    return good, bad
+
+
+def _is_beyond(value: float, middle: float, level: float) -> bool:
+    """Return whether a value lies on the same side of the middle as a level."""
+    return (value > middle) == (level > middle)

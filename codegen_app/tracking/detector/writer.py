@@ -14,17 +14,22 @@ from codegen_app.tracking.detector.replay import DetectedChange
 from codegen_app.tracking.models import Change
 
 _FIGURES = ("before", "after", "low", "high", "n_before", "n_after")
-_UPDATED_COLUMNS = (*_FIGURES, "shown_at", "previous_id", "errors", "worse")
+_WINDOW = ("previous_id", "good_revision_id", "since", "bad_revision_id", "until")
+_UPDATED_COLUMNS = (*_FIGURES, *_WINDOW, "shown_at", "errors", "worse")
 # One statement with one text: an expression per figure and row takes as long as the detector.
 _UPDATE = """
 UPDATE codegen_app_change AS change SET
     before = new.before, after = new.after, low = new.low, high = new.high,
     n_before = new.n_before, n_after = new.n_after, shown_at = new.shown_at,
-    previous_id = new.previous_id, errors = new.errors, worse = new.worse,
+    previous_id = new.previous_id, good_revision_id = new.good_revision_id, since = new.since,
+    bad_revision_id = new.bad_revision_id, until = new.until, errors = new.errors,
+    worse = new.worse,
     explained_at = NULL, raised_at = NULL
 FROM json_to_recordset(%s::json) AS new(
     id bigint, before float8, after float8, low float8, high float8, n_before integer,
-    n_after integer, shown_at timestamptz, previous_id bigint, errors float8, worse boolean)
+    n_after integer, shown_at timestamptz, previous_id bigint,
+    good_revision_id bigint, since timestamptz, bad_revision_id bigint, until timestamptz,
+    errors float8, worse boolean)
 WHERE change.id = new.id
 """
 

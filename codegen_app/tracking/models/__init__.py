@@ -9,6 +9,7 @@ from codegen_app.tracking.models.alert import (
     AlertEvent,
     AlertKind,
     AlertState,
+    CauseClass,
     EventKind,
     Relation,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "Batch",
     "Budget",
     "BudgetStatistic",
+    "CauseClass",
     "Change",
     "Channel",
     "ChannelKind",

@@ -1,4 +1,5 @@
-"""Alerts: changes of one revision together, series without new points, and changed machines."""
+"""Alerts: changes that may have one cause together, series without new points, and changed
+machines."""
 
 from __future__ import annotations
 
@@ -25,6 +26,15 @@ class AlertState(models.TextChoices):
     EXPECTED = "expected", "expected"
     FIXED = "fixed", "fixed"
     INVALID = "invalid", "invalid"
+    HISTORY = "history", "history"
+
+
+class CauseClass(models.TextChoices):
+    """What the changes of one alert have in common. Unknown causes are in alerts of either."""
+
+    CODE = "code", "code, tuning choice or compiler"
+    ENVIRONMENT = "environment", "environment"
+    UNKNOWN = "", "unknown"
 
 
 class Relation(models.TextChoices):
@@ -38,10 +48,15 @@ OPEN_ALERT_STATES = (AlertState.NEW, AlertState.ACKNOWLEDGED, AlertState.INVESTI
 
 
 class Alert(models.Model):
-    """The changes of one revision in one direction, one series whose points stopped coming, or one
-    machine whose series moved together (``machine`` is its host, or its device model if no host is
-    recorded; ``MachineFinding`` has the details).
+    """Changes in one direction that may have one cause, one series whose points stopped coming, or
+    one machine whose series moved together (``machine`` is its host, or its device model if no host
+    is recorded; ``MachineFinding`` has the details).
 
+    Something happened after ``good_revision``, which is at ``since`` in the history, and at the
+    latest at ``revision``, which is at ``at``: the part that the windows of all its changes share
+    (``alerting.windows``). Without an earlier point, ``good_revision`` and ``since`` are null.
+    ``commits`` are those of the window in a Git mirror (``alerting.commits``): null until they are
+    read. In the state ``history`` its changes were old when they were found: nobody was notified.
     ``n_series`` and ``worst_ratio`` (after / before, the one furthest from 1) are stored for lists.
     ``recovered_at``: the place in the history of the point since which all its series are back at
     the earlier level, which suggests "fixed" and decides nothing; for missing data, when the first
@@ -53,6 +68,12 @@ class Alert(models.Model):
     kind = models.CharField(max_length=12, choices=AlertKind.choices)
     revision = models.ForeignKey(
         Revision, null=True, blank=True, on_delete=models.PROTECT, related_name="alerts"
+    )
+    good_revision = models.ForeignKey(
+        Revision, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    since = models.DateTimeField(
+        null=True, blank=True, help_text="The place in the history of the last good revision"
     )
     series = models.ForeignKey(
         Series,
@@ -82,6 +103,10 @@ class Alert(models.Model):
     n_series = models.PositiveIntegerField(default=0)
     worst_ratio = models.FloatField(null=True, blank=True)
     cause = models.CharField(max_length=20, blank=True, help_text="Of the change of worst_ratio")
+    cause_class = models.CharField(
+        max_length=12, choices=CauseClass.choices, blank=True, default="", db_default=""
+    )
+    commits = models.JSONField(null=True, blank=True)
     at = models.DateTimeField(
         help_text="Its place in the history: the revision's moment; of a machine, when it changed"
     )
@@ -94,13 +119,9 @@ class Alert(models.Model):
         permissions = [("triage", "Can triage alerts, set thresholds and baselines")]
         indexes = [
             models.Index(fields=["state", "-created_at", "-id"], name="alert_by_state"),
+            models.Index(fields=["kind", "at"], name="alert_by_place"),
         ]
         constraints = [
-            models.UniqueConstraint(
-                fields=["kind", "revision"],
-                condition=Q(revision__isnull=False),
-                name="alert_once_a_revision",
-            ),
             models.UniqueConstraint(
                 fields=["series"],
                 condition=Q(kind="missing", state__in=("new", "acknowledged", "investigating")),

@@ -27,6 +27,10 @@ class Change(models.Model):
     ``rule`` and ``explanation`` are those of ``scheduler.track.causes``, empty until
     ``explained_at``. A change that later points disprove is withdrawn and stays.
 
+    Noise may put it a few points too early or too late. It is after ``good_revision``, at ``since``
+    in the history, and at the latest at ``bad_revision``, at ``until``: the nearest points whose
+    values belong to the old and to the new level. Null in rows of earlier versions.
+
     ``shown_at`` is the place in history of the point that showed it; no later point had a part in
     that. Points that arrive since improve its figures (``n_after`` grows up to 30): it is then
     explained, and its alerts are updated (``raised_at``), again.
@@ -40,6 +44,14 @@ class Change(models.Model):
     previous = models.ForeignKey(
         Revision, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
+    good_revision = models.ForeignKey(
+        Revision, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    since = models.DateTimeField(null=True, blank=True)
+    bad_revision = models.ForeignKey(
+        Revision, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    until = models.DateTimeField(null=True, blank=True)
     before = models.FloatField()
     after = models.FloatField()
     low = models.FloatField(null=True, blank=True)

@@ -137,7 +137,8 @@ class Series(models.Model):
 
 class Revision(models.Model):
     """A state of some source, as named by those who measured it; points of one revision are
-    compared with points of another. ``at`` is when it was created, if known.
+    compared with points of another. ``at`` is when it was created, if known;
+    ``subject`` and ``author`` are those of its commit.
 
     A commit that is sent on two branches has two rows. ``is_trunk`` is how its points are marked
     (``Datum``); ``merge_base`` is the name of the revision of the trunk that its branch forked
@@ -154,6 +155,8 @@ class Revision(models.Model):
     merge_base = models.CharField(max_length=100, blank=True, db_default="")
     pull_request = models.CharField(max_length=300, blank=True, db_default="")
     last_stored_at = models.DateTimeField(null=True, blank=True)
+    subject = models.CharField(max_length=200, blank=True, default="", db_default="")
+    author = models.CharField(max_length=200, blank=True, default="", db_default="")
 
     class Meta:
         ordering = ["pk"]
@@ -162,6 +165,10 @@ class Revision(models.Model):
                 fields=["repository", "name", "branch"], name="revision_once_a_branch"
             ),
             models.CheckConstraint(name="revision_has_name", condition=~Q(name="")),
+        ]
+        indexes = [
+            # The revisions of an alert's window.
+            models.Index(fields=["repository", "branch", "at"], name="revision_by_time"),
         ]
 
     def __str__(self) -> str:

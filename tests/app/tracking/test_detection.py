@@ -430,27 +430,46 @@ def test_an_alert_is_back_since_its_last_series_is_however_low_they_go_then(
     assert Alert.objects.get(revision__name="r30").recovered_at == BEGIN + 50 * DAY
 
 
-def test_an_alert_whose_changes_later_points_disprove_is_closed_and_says_so() -> None:
+def test_an_alert_whose_change_late_points_move_stays_and_says_so() -> None:
     made = points(values(LEVELS))
     work(made[:30] + made[34:])
-    old = Alert.objects.get()
+    alert = Alert.objects.get()
+    assert alert.revision is not None
+    assert alert.revision.name == "r34"
     work(made[30:34])
-    old.refresh_from_db()
-    assert (old.state, old.n_series) == (AlertState.INVALID, 0)
-    assert old.events.last().note == "later points no longer show a change"
-    new = Alert.objects.exclude(pk=old.pk).get()
-    assert (new.revision.name, new.n_series) == ("r30", 1)
+    alert = Alert.objects.get()
+    assert alert.revision is not None
+    assert (alert.state, alert.n_series, alert.revision.name) == (AlertState.NEW, 1, "r30")
+    events = [(event.kind, event.note) for event in alert.events.all()]
+    moved = "the first bad revision is r30, not r34"
+    assert events == [(EventKind.RAISED, ""), (EventKind.NOTE, moved)]
 
 
-def test_one_commit_on_two_branches_and_in_two_directions_is_one_thing_to_look_at() -> None:
+def test_an_alert_whose_changes_are_disproved_is_closed_and_says_so(admin_user: User) -> None:
+    work(points(values(LEVELS)))
+    alert, row = Alert.objects.get(), Series.objects.get()
+    thresholds.save(row, thresholds.Proposal(least_effect=0.5), "too small", admin_user)
+    alert_pipeline.process_pending()
+    alert.refresh_from_db()
+    assert (alert.state, alert.n_series) == (AlertState.INVALID, 0)
+    last = alert.events.last()
+    assert last is not None
+    assert last.note == "later points no longer show a change"
+    thresholds.reset(row, "not too small after all", admin_user)
+    alert_pipeline.process_pending()
+    alert.refresh_from_db()
+    assert (alert.state, alert.n_series) == (AlertState.NEW, 1), "it is found again"
+
+
+def test_one_commit_in_two_directions_is_one_thing_to_look_at() -> None:
     Channel.objects.create(name="c", kind=ChannelKind.EMAIL, address="a@b", alerts=["regression"])
     work(points(values(LEVELS), "a", branch="main"))
     first = Alert.objects.get()
-    work(points(values(LEVELS, 1), "b", branch="release", device="NVIDIA H100"))
+    work(points(values(LEVELS, 1), "b", device="NVIDIA H100"))
+    first.refresh_from_db()
+    assert first.n_series == 2, "the trunk is the trunk, whether its branch is stated or not"
     work(points(values([(110.0, 30), (100.0, 30)]), "c", branch="main"))
-    others = Alert.objects.exclude(pk=first.pk)
-    assert others.count() == 2
-    assert {one.duplicate_of_id for one in others} == {first.pk}
+    assert Alert.objects.exclude(pk=first.pk).get().duplicate_of == first
     assert Delivery.objects.count() == 1, "the same is told once"
 
 
@@ -464,7 +483,10 @@ def test_a_model_is_downstream_of_its_kernels() -> None:
     kernel = Alert.objects.get()
     Series.objects.filter(problem="kernel").update(own_problem=task.problem)
     later = [
-        Point(**vars(one) | {"revision": RevisionKey(f"m{n}", one.at + timedelta(hours=1))})
+        Point(
+            **vars(one)
+            | {"revision": RevisionKey(f"m{n}", one.at + timedelta(hours=1), repository="models")}
+        )
         for n, one in enumerate(points(values(LEVELS), node.graph.name))
     ]
     work(later)

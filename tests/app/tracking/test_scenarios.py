@@ -2,30 +2,169 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
 import pytest
 
+from codegen_app.tracking.models import AlertState
+from scheduler.results.points.model import Point, RevisionKey
 from tests.app.track_factories import channel
-from tests.support.team import MACHINE, alerts, commits, history, messages, open_count, push
+from tests.support.team import (
+    DAY,
+    MACHINE,
+    Machine,
+    alerts,
+    commits,
+    history,
+    messages,
+    open_count,
+    push,
+    push_by_revision,
+)
 
 pytestmark = pytest.mark.django_db
+SLOWER = MACHINE.with_code("b")
+
+
+@pytest.fixture(autouse=True)
+def _history_is_history(settings: Any) -> None:
+    settings.HISTORY_DAYS = 14
+
+
+def in_turn(
+    count: int, trunk: Sequence[RevisionKey], step: int, after: Machine, ratio: float = 1.3
+) -> list[Point]:
+    """Series that are measured in turn, one at each commit; slower on another machine from the
+    commit ``step`` on."""
+    points = []
+    for n, commit in enumerate(trunk):
+        problem, is_after = f"softmax {n % count}", n >= step
+        value, machine = (100.0 * ratio, after) if is_after else (100.0, MACHINE)
+        points += history(problem, [commit], value, machine)
+    return points
 
 
 def test_a_commit_that_moves_two_hundred_series_is_one_alert() -> None:
     channel()
-    trunk = commits(40)
-    after = MACHINE.with_code("b")
+    trunk = commits(23)
     points = [
         point
         for n in range(200)
         for point in (
-            *history(f"gemm {n}", trunk[:30], 100.0),
-            *history(f"gemm {n}", trunk[30:], 125.0, after),
+            *history(f"gemm {n}", trunk[:18], 100.0),
+            *history(f"gemm {n}", trunk[18:], 125.0, SLOWER),
         )
     ]
     push(points)
     [alert] = alerts()
     assert (alert.kind, alert.n_series, alert.cause) == ("regression", 200, "code")
     assert alert.revision is not None
-    assert alert.revision.name == "c30"
+    assert alert.revision.name == "c18"
     assert open_count() == 1
     assert messages() == [(alert.pk, "raised")]
+
+
+@pytest.mark.parametrize(
+    ("after", "cause"),
+    [
+        pytest.param(replace(MACHINE, driver="590.10"), "environment", id="driver"),
+        pytest.param(replace(MACHINE, compiler="13.1"), "compiler", id="compiler"),
+    ],
+)
+def test_an_update_seen_by_series_that_are_measured_in_turn_is_one_alert(
+    after: Machine, cause: str
+) -> None:
+    channel()
+    trunk = commits(80)
+    points = in_turn(4, trunk, 62, after)
+    push(points[:62])
+    push_by_revision(points[62:])
+    [alert] = alerts()
+    assert (alert.kind, alert.n_series, alert.cause) == ("regression", 4, cause)
+    assert alert.revision is not None
+    assert alert.good_revision is not None
+    assert (alert.good_revision.name, alert.revision.name) == ("c61", "c62")
+    assert [kind for _, kind in messages()] == ["raised"], "one message that is not sent yet"
+
+
+def test_regressions_days_apart_are_two_alerts() -> None:
+    trunk = commits(96)
+    first, second = SLOWER, MACHINE.with_code("c")
+    points = history("gemm", trunk[:40], 100.0) + history("gemm", trunk[40:], 125.0, first)
+    points += history("conv", trunk[:70], 100.0) + history("conv", trunk[70:], 125.0, second)
+    for first, last in pairwise((0, 40, 48, 70, 78, 96)):
+        push([point for point in points if point.revision in trunk[first:last]])
+    names = [alert.revision.name for alert in alerts() if alert.revision is not None]
+    assert names == ["c40", "c70"]
+
+
+def test_a_driver_and_a_commit_of_one_day_are_two_alerts() -> None:
+    trunk = commits(60)
+    driver = replace(MACHINE, driver="590.10")
+    points = history("gemm", trunk[:40], 100.0) + history("gemm", trunk[40:], 125.0, driver)
+    points += history("conv", trunk[:40], 100.0) + history("conv", trunk[40:], 125.0, SLOWER)
+    push(points)
+    assert sorted(alert.cause for alert in alerts()) == ["code", "environment"]
+    assert open_count() == 2, "neither is a duplicate of the other"
+
+
+def test_points_late_and_out_of_order_narrow_a_window_and_send_nothing_more() -> None:
+    channel()
+    trunk = commits(60)
+    everything = history("gemm", trunk[:40], 100.0) + history("gemm", trunk[40:], 125.0, SLOWER)
+    late = everything[36:43]
+    push([point for point in everything if point not in late])
+    [alert] = alerts()
+    assert alert.good_revision is not None
+    assert alert.revision is not None
+    assert (alert.good_revision.name, alert.revision.name) == ("c35", "c43")
+    for point in (late[5], late[0], late[3], late[6], late[1], late[4], late[2]):
+        push([point])
+    [alert] = alerts()
+    assert alert.good_revision is not None
+    assert alert.revision is not None
+    assert (alert.good_revision.name, alert.revision.name) == ("c39", "c40")
+    assert (alert.state, messages()) == (AlertState.NEW, [(alert.pk, "raised")])
+
+
+def test_windows_that_late_points_separate_are_two_alerts() -> None:
+    trunk = commits(60)
+    gemm, conv = trunk[:40:2], trunk[1:41:2]
+    points = history("gemm", gemm, 100.0) + history("gemm", trunk[42::2], 125.0, SLOWER)
+    points += history("conv", conv, 100.0) + history("conv", trunk[43::2], 125.0, SLOWER)
+    push(points)
+    [alert] = alerts()
+    assert alert.n_series == 2
+    push(history("gemm", [trunk[41]], 125.0, SLOWER) + history("conv", [trunk[42]], 100.0))
+    assert [alert.n_series for alert in alerts("new")] == [1, 1]
+
+
+def test_two_years_of_history_are_no_news() -> None:
+    channel()
+    trunk = commits(700, every=DAY, last=datetime.now(UTC) - 30 * DAY)
+    points = []
+    for problem in ("gemm", "conv", "softmax"):
+        for n in range(7):
+            value = 100.0 * (1.0, 1.3, 1.0, 0.7, 0.9, 1.2, 1.5)[n]
+            part = trunk[100 * n : 100 * (n + 1)]
+            points += history(problem, part, value, MACHINE.with_code(f"code {n}"))
+    push(points)
+    assert len(alerts("history")) == len(alerts()) >= 6
+    assert (open_count(), messages()) == (0, [])
+
+
+def test_what_is_new_in_a_series_with_a_point_a_month_is_news() -> None:
+    channel()
+    months = commits(20, every=30 * DAY, last=datetime.now(UTC) - DAY)
+    points = history("release", months[:16], 100.0) + history("release", months[16:], 130.0, SLOWER)
+    old = commits(500, prefix="d", every=DAY, last=datetime.now(UTC) - 20 * DAY)
+    push(history("gemm", old[:460], 100.0) + history("gemm", old[460:], 125.0, SLOWER))
+    push(points[:-1])
+    before = len(alerts())
+    push(points[-1:])
+    assert [alert.state for alert in alerts()[before:]] == ["new"]
+    assert [kind for _, kind in messages()] == ["raised"]
