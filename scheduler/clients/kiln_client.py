@@ -711,29 +711,31 @@ def find_facts(environment: Mapping[str, str], explicit: Mapping[str, str]) -> F
     system, facts = ci_facts(environment)
     checkout = open_checkout()
     revision = facts.get("revision", NO_FACT)
-    if explicit.get("revision") and explicit["revision"] != revision.value:
+    if explicit.get("revision") not in (None, "", revision.value):
         commit = checkout.resolve(explicit["revision"])
         if not commit:
             return stated
         if commit != revision.value:
             names = ("repository", "default_branch")
             facts = {name: facts[name] for name in names if name in facts}
-    elif "revision" in facts:
-        check_checkout(checkout, facts)
-    facts = {**facts, **stated}
-    if checkout.head:
-        facts = {**git_facts(checkout, facts, system), **facts}
-    elif checkout.problem and "revision" not in explicit:
+    facts.update(stated)
+    address = facts.get("repository", NO_FACT).value
+    is_other = bool(system) and web_address(checkout.url) != address
+    if not is_other and revision.value and "revision" not in explicit:
+        check_head(checkout, revision)
+    if checkout.problem and "revision" not in explicit:
         print_error(f"Git: {checkout.problem}")
+    # A checkout of another repository may be that of a fork, which has the commit.
+    if checkout.head and (not is_other or checkout.resolve(facts.get("revision", NO_FACT).value)):
+        facts = {**git_facts(checkout, facts, system), **facts}
+    if "tag" in facts and "branch" not in facts:  # without a branch, it would be on the trunk
+        facts["branch"] = Fact(f"tags/{facts['tag'].value}", facts["tag"].origin)
     return facts
 
 
-def check_checkout(checkout: Checkout, facts: Facts) -> None:
-    """Check that the commit of the CI system is the one that is checked out, or one that was merged
-    into it. Raises ``ClientError`` if it is not."""
-    revision, repository = facts["revision"], facts.get("repository", NO_FACT).value
-    if not checkout.head or web_address(checkout.url) != repository:
-        return  # no checkout, or that of another repository, such as a fork's
+def check_head(checkout: Checkout, revision: Fact) -> None:
+    """Check that the commit of the CI system is checked out, or merged into the commit that is.
+    Raises ``ClientError`` if it is not."""
     if checkout.resolve(revision.value) not in ("", checkout.head, *checkout.parents):
         line = (
             f"commit {revision.value[:12]} ({revision.origin}) is not the one that is checked out,"
@@ -754,12 +756,14 @@ def web_address(url: str) -> str:
     short_form = re.fullmatch(r"(?:[^@/:]+@)?([^/:@]{2,}):(?!//)/?(.+)", text)
     if short_form:
         text = f"ssh://{short_form.group(1)}/{short_form.group(2)}"
-    if text.endswith(".git"):
-        text = text[:-4]
-    parts = urllib.parse.urlsplit(text)
+    text = re.sub(r"//[^/@]*@", "//", text[:-4] if text.endswith(".git") else text)
+    try:
+        parts = urllib.parse.urlsplit(text)
+    except ValueError:
+        return text
     if parts.scheme not in ("http", "https", "ssh", "git", "git+ssh"):
         return text
-    host, _, port = parts.netloc.rpartition("@")[2].lower().partition(":")
+    host, _, port = parts.netloc.lower().partition(":")
     is_web = parts.scheme in ("http", "https")
     if is_web and port and port != {"http": "80", "https": "443"}[parts.scheme]:
         host = f"{host}:{port}"
@@ -836,9 +840,8 @@ def github_facts(environment: Mapping[str, str]) -> Facts:
         facts["revision"], facts["branch"] = of_event("workflow_run.head_sha"), branch
     else:
         facts["revision"] = variable(environment, "GITHUB_SHA")
-        is_tag = environment.get("GITHUB_REF_TYPE") == "tag"
-        branch = variable(environment, "GITHUB_REF_NAME")
-        facts["branch"] = Fact("", f"the tag {branch.value}") if is_tag else branch
+        kind = "tag" if environment.get("GITHUB_REF_TYPE") == "tag" else "branch"
+        facts[kind] = variable(environment, "GITHUB_REF_NAME")
     return facts
 
 
@@ -862,11 +865,10 @@ def gitlab_facts(environment: Mapping[str, str]) -> Facts:
     branch = variable(environment, "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_BRANCH")
     if target and source != target:
         branch = fork_branch(source, branch)
-    elif tag := environment.get("CI_COMMIT_TAG"):
-        branch = Fact("", f"the tag {tag}")
     facts = {
         "revision": variable(environment, "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA"),
         "branch": branch,
+        "tag": variable(environment, "CI_COMMIT_TAG"),
         "default_branch": variable(environment, "CI_DEFAULT_BRANCH"),
         "base_branch": variable(environment, "CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
         "merge_base": variable(environment, "CI_MERGE_REQUEST_DIFF_BASE_SHA"),
@@ -887,12 +889,11 @@ def buildkite_facts(environment: Mapping[str, str]) -> Facts:
     request = variable(environment, "BUILDKITE_PULL_REQUEST")
     repository = variable(environment, "BUILDKITE_REPO")
     fork = web_address(environment.get("BUILDKITE_PULL_REQUEST_REPO", ""))
-    if tag := environment.get("BUILDKITE_TAG"):
-        branch = Fact("", f"the tag {tag}")
-    elif fork and fork != web_address(repository.value) and ":" not in branch.value:
+    tag = variable(environment, "BUILDKITE_TAG")
+    if fork and fork != web_address(repository.value) and ":" not in branch.value:
         branch = fork_branch(urllib.parse.urlsplit(fork).path.split("/")[1], branch)
     facts = {
-        "branch": branch,
+        "tag" if tag.value else "branch": tag if tag.value else branch,
         "default_branch": variable(environment, "BUILDKITE_PIPELINE_DEFAULT_BRANCH"),
         "repository": repository,
     }
@@ -918,8 +919,8 @@ def jenkins_facts(environment: Mapping[str, str]) -> Facts:
         head = f"origin/{environment.get('BRANCH_NAME', '')}"
         if commit := git("rev-parse", "--verify", "--quiet", f"refs/remotes/{head}"):
             facts["revision"] = Fact(commit, head)
-    elif tag := environment.get("TAG_NAME"):
-        facts["branch"] = Fact("", f"the tag {tag}")
+    elif environment.get("TAG_NAME"):
+        facts["tag"] = variable(environment, "TAG_NAME")
     else:
         facts["branch"] = variable(environment, "BRANCH_NAME", "GIT_LOCAL_BRANCH")
         if facts["branch"] == NO_FACT:  # with the name of the remote
@@ -996,29 +997,35 @@ def git_facts(checkout: Checkout, known: Facts, system: str) -> Facts:
     lines = git("log", "-1", "--format=%cI%n%aN%n%s", commit, "--").split("\n")
     for name, value in zip(("revision_at", "author", "subject"), lines):  # noqa: B905 # Python 3.9
         facts[name] = Fact(value[:200], "git log")
-    if commit == checkout.head and not system:
-        facts["branch"] = branch_at_head(checkout, known.get("default_branch", NO_FACT).value)
-    branch = {**facts, **known}.get("branch", NO_FACT).value
-    base = known.get("base_branch", known.get("default_branch", NO_FACT)).value
-    if base != branch or "pull_request" in known:
+    default_branch = known.get("default_branch", NO_FACT)
+    if "branch" not in known:
+        branch = branch_of(commit, checkout, default_branch.value)
+        if branch.value or "tag" not in known:
+            facts["branch"] = branch
+    branch = {**facts, **known}.get("branch", NO_FACT)
+    base = known.get("base_branch", default_branch).value
+    if base != branch.value or "pull_request" in known:
         facts["merge_base"] = merge_base(checkout, commit, base, remedy)
     return facts
 
 
-def branch_at_head(checkout: Checkout, default_branch: str) -> Fact:
-    """Return the branch that is checked out, or the only one at a detached commit."""
-    if name := git("symbolic-ref", "--quiet", "--short", "HEAD"):
+def branch_of(commit: str, checkout: Checkout, default_branch: str) -> Fact:
+    """Return the branch that is checked out, else a branch that has the commit: the default branch
+    if it is one of several."""
+    name = git("symbolic-ref", "--quiet", "--short", "HEAD")
+    if name and commit == checkout.head:
         return Fact(name, "git symbolic-ref HEAD")
     folders = ("refs/heads/", f"refs/remotes/{checkout.remote}/")
-    refs = git("for-each-ref", "--points-at", "HEAD", "--format=%(refname)", *folders).split()
-    names = {ref.replace(folder, "", 1) for ref in refs for folder in folders if folder in ref}
-    names.discard("HEAD")
-    if default_branch in names:
-        names = {default_branch}
-    if len(names) == 1:
-        return Fact(names.pop(), "git for-each-ref --points-at HEAD")
-    at_head = f"several branches are at it: {', '.join(sorted(names))}" if names else "no branch"
-    return Fact("", f"detached checkout, {at_head}: specify --branch")
+    refs = git("for-each-ref", f"--contains={commit}", "--format=%(refname)", *folders).split()
+    names = sorted({ref.replace(folder, "") for ref in refs for folder in folders if folder in ref})
+    names = [name for name in names if name != "HEAD"]
+    if names:
+        name = default_branch if default_branch in names else names[0]
+        others = f", and {len(names) - 1} more have it" if len(names) > 1 else ""
+        return Fact(name, f"git for-each-ref --contains{others}")
+    if checkout.is_shallow or commit != checkout.head:
+        return Fact("", f"no branch here has commit {commit[:12]}: specify --branch")
+    return Fact("HEAD", "detached, and no branch has the commit")  # it is not on the trunk
 
 
 def merge_base(checkout: Checkout, commit: str, base: str, remedy: str) -> Fact:

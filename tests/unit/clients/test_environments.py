@@ -161,15 +161,22 @@ def test_a_branch_of_a_fork_is_not_a_branch_of_the_repository(source: str, tmp_p
     assert values(jenkins)["branch"] == "ann:main"
 
 
-def test_a_push_and_a_tag_on_github(cloned: Clone, tmp_path: Path) -> None:
+def test_a_push_and_a_tag_on_github(
+    cloned: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     push = {"GITHUB_SHA": cloned.topic[1], "GITHUB_REF_NAME": "topic", "GITHUB_REF_TYPE": "branch"}
     found = values(github(tmp_path, {}, **push))
     assert (found["branch"], found["merge_base"]) == ("topic", cloned.main[1])
     assert "pull_request" not in found
+    # A tag is of the branch that has it; a point without a branch would be one of the trunk.
     tag = {**push, "GITHUB_REF_NAME": "v1.4", "GITHUB_REF_TYPE": "tag"}
-    facts = client.find_facts(github(tmp_path, {}, **tag), {})
-    assert facts["branch"] == client.Fact("", "the tag v1.4")
+    assert values(github(tmp_path, {}, **tag))["branch"] == "topic"
+    monkeypatch.chdir(tmp_path)
+    assert values(github(tmp_path, {}, **tag))["branch"] == "tags/v1.4"
+    monkeypatch.chdir(cloned.local.folder)
     cloned.local.git("checkout", "-q", "origin/main")
+    on_main = {**tag, "GITHUB_SHA": cloned.main[-1]}
+    assert values(github(tmp_path, {}, **on_main))["branch"] == "main"
     on_main = {**push, "GITHUB_SHA": cloned.main[-1], "GITHUB_REF_NAME": "main"}
     assert "merge_base" not in client.find_facts(github(tmp_path, {}, **on_main), {})
 
@@ -204,10 +211,18 @@ def test_a_commit_that_is_not_checked_out_is_an_error(cloned: Clone, tmp_path: P
     found = values(environment, revision=cloned.topic[1])
     assert found["revision_at"] == "2026-11-05T10:00:00+00:00"
     assert (found["subject"], found["repository"]) == ("topic 2", ADDRESS)
-    assert "branch" not in found
+    assert (found["branch"], found["merge_base"]) == ("topic", cloned.main[1])
+    # That of the job may be stated although another one is checked out.
+    assert values(environment, revision=cloned.main[3])["branch"] == "main"
     # The checkout of another repository says nothing about the commit.
     cloned.local.git("remote", "set-url", "origin", "https://forge.example/team/benchmarks")
-    assert values(environment)["revision"] == cloned.main[3]
+    unknown = values({**environment, "GITHUB_SHA": "a" * 40})
+    assert unknown == {
+        "revision": "a" * 40,
+        "branch": "main",
+        "default_branch": "main",
+        "repository": ADDRESS,
+    }
 
 
 def test_a_version_that_is_no_commit_has_no_other_values(cloned: Clone) -> None:
@@ -326,12 +341,15 @@ def test_a_checkout_outside_of_ci(cloned: Clone) -> None:
     assert values({})["branch"] == "mine"
     cloned.local.git("checkout", "-q", "--detach")
     facts = client.find_facts({}, {})
-    assert facts["branch"].origin == (
-        "detached checkout, several branches are at it: mine, topic: specify --branch"
-    )
-    assert "merge_base" in facts
+    assert facts["branch"].value == "mine"
+    assert facts["branch"].origin.endswith("--contains, and 1 more have it")
     cloned.local.git("checkout", "-q", "origin/main~1")
-    assert client.find_facts({}, {})["branch"].origin.startswith("detached checkout, no branch")
+    found = values({})
+    assert (found["branch"], found["revision"]) == ("main", cloned.main[2])
+    assert "merge_base" not in found
+    # A merge that only this checkout has is not on the trunk.
+    cloned.local.git("merge", "-q", "--no-ff", "-m", "Merge", "origin/topic")
+    assert values({})["branch"] == "HEAD"
 
 
 def test_options_win_and_an_empty_one_omits_a_value(cloned: Clone) -> None:
