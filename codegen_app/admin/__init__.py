@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
-from codegen_app.admin import measurements, records, retention, runs, schedules, series, system
+from codegen_app.admin import (
+    measurements,
+    records,
+    repositories,
+    retention,
+    runs,
+    schedules,
+    series,
+    system,
+)
 
-__all__ = ["measurements", "records", "retention", "runs", "schedules", "series", "system"]
+__all__ = [
+    "measurements",
+    "records",
+    "repositories",
+    "retention",
+    "runs",
+    "schedules",
+    "series",
+    "system",
+]

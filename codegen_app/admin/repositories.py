@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from codegen_app.accounts import audit
 from codegen_app.admin import columns
+from codegen_app.admin.readonly import BoundedPaginator
 from codegen_app.tracking.models import Repository
 from codegen_app.tracking.services import trunk
 
@@ -31,6 +32,8 @@ class RepositoryAdmin(_ModelAdmin):
         "compare_url",
     )
     search_fields = ("name",)
+    paginator = BoundedPaginator
+    show_full_result_count = False
     fields = ("name", "default_branch", "commit_url", "compare_url", "progress")
     readonly_fields = ("name", "progress")
 

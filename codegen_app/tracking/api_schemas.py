@@ -183,8 +183,9 @@ class Comparing(Schema):
 
     before: str = Field(
         description="A commit or version, or a prefix of one; “branch:NAME”: the newest revision of"
-        " a branch; “run:NUMBER”: a tuning run; “base:NAME”: the newest revision of that branch"
-        " that is older than the first revision of the “after” branch."
+        " a branch; “run:NUMBER”: a tuning run; “base:NAME”: the merge base with that branch that"
+        " was sent with “after”, if it was measured, else the newest revision of that branch that"
+        " is older than the first revision of the “after” branch; “base:”: likewise, of the trunk."
     )
     after: str = Field(description="As “before”, without “base:”.")
     repository: str = Field(

@@ -27,7 +27,7 @@ class Command(BaseCommand):
             if not rows:
                 raise CommandError(f"--policy {policy}: no such policy; see the admin")
         if not rows:
-            self.stdout.write("there is no policy: all samples and deliveries are kept")
+            self.stdout.write("there is no policy: all points, samples and deliveries are kept")
         for row in rows:
             if dry_run:
                 active = "" if row.active else " (it is not active)"

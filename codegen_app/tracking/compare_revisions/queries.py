@@ -30,6 +30,17 @@ FROM (
 ) AS points
 WHERE place <= %s ORDER BY series_id, place
 """
+_POINTS_OF_SERIES = """
+SELECT revision_id, id, value, low, high, n, conditions_id, source,
+    CASE WHEN place <= %s THEN samples END
+FROM (
+    SELECT *,
+        row_number() OVER (PARTITION BY revision_id ORDER BY measured_at DESC, id DESC) AS place
+    FROM codegen_app_datum AS datum
+    WHERE series_id = %s AND revision_id = ANY(%s) AND {valid}
+) AS points
+WHERE place <= %s ORDER BY revision_id, place
+""".format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
 _SERIES = """
 SELECT id, problem, own_problem_id, sizes, target, device_name, toolchain, metric, unit, better
 FROM codegen_app_series WHERE id = ANY(%s)
@@ -117,10 +128,7 @@ def load_sides(before: ComparedSide, after: ComparedSide) -> StoredSides:
         for key, problem, own_problem, sizes, *others in _rows(_SERIES, [list({*old, *new})])
     }
     points = (point for side in (old, new) for points in side.values() for point in points)
-    keys = {point.conditions for point in points}
-    instructions = ["attributes", INSTRUCTIONS_DIGEST]
-    values = [sorted(CODE_FACTS), instructions, instructions, list(keys)]
-    conditions = {key: StoredConditions(*texts) for key, *texts in _rows(_CONDITIONS, values)}
+    conditions = load_conditions({point.conditions for point in points})
     problems = {row.own_problem for row in series.values() if row.own_problem is not None}
     graphs: dict[int, list[str]] = {}
     for problem, name in _rows(_GRAPHS, [list(problems)]):
@@ -135,6 +143,25 @@ def _points(side: ComparedSide) -> dict[int, list[StoredPoint]]:
     for series, *columns in _rows(statement, [WITH_SAMPLES, keys, MAX_POINTS]):
         found.setdefault(series, []).append(StoredPoint(*columns))
     return found
+
+
+def load_conditions(keys: Iterable[int]) -> dict[int, StoredConditions]:
+    """Return the part of conditions that decides whether points can be compared (1 query)."""
+    instructions = ["attributes", INSTRUCTIONS_DIGEST]
+    values = [sorted(CODE_FACTS), instructions, instructions, list(keys)]
+    return {key: StoredConditions(*texts) for key, *texts in _rows(_CONDITIONS, values)}
+
+
+def load_points_of_series(
+    series: int, revisions: Iterable[int]
+) -> dict[int, Sequence[StoredPoint]]:
+    """Return the points of one series by revision, newest first, at most ``MAX_POINTS`` each (1
+    query)."""
+    found: dict[int, list[StoredPoint]] = {}
+    values = [WITH_SAMPLES, series, list(revisions), MAX_POINTS]
+    for revision, *columns in _rows(_POINTS_OF_SERIES, values):
+        found.setdefault(revision, []).append(StoredPoint(*columns))
+    return dict(found)
 
 
 def load_facts(conditions: Iterable[int]) -> dict[int, Mapping[str, Any]]:

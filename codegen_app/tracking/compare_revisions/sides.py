@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode
 
-from django.db.models import F, QuerySet, Subquery
+from django.db.models import F, Q, QuerySet, Subquery
 from django.db.models.functions import Left
 from django.urls import reverse
 
@@ -59,9 +59,9 @@ def comparison_url(before: str, after: str, **others: object) -> str:
 def resolve_sides(
     before: str, after: str, repository: str = ""
 ) -> tuple[ComparedSide, ComparedSide]:
-    """Resolve both sides (2 queries; 3 for a branch against its merge base, at most 4 if a name
-    must be looked up by prefix). Raises ``UserError`` if a side does not exist, is ambiguous, or
-    equals the other."""
+    """Resolve both sides (2 queries; at most 4 for a branch against its merge base, one more if a
+    name must be looked up by prefix). Raises ``UserError`` if a side does not exist, is ambiguous,
+    or equals the other."""
     new = _side(after, "after", repository)
     if before.startswith(BASE):
         old = _merge_base(before, new, after, repository)
@@ -124,12 +124,21 @@ def _revision(text: str, parameter: str, repository: str) -> ComparedSide:
 
 
 def _merge_base(text: str, branch: ComparedSide, after: str, repository: str) -> ComparedSide:
-    """Return the newest revision of the base that is not newer than the branch's first one."""
+    """Return the merge base that was sent with the branch's newest revision if it was measured;
+    else the newest revision of the base that is not newer than the branch's first one."""
     base = text.removeprefix(BASE)
+    recorded = Revision.objects.filter(pk__in=branch.keys).exclude(merge_base="")
+    of_recorded = _revisions(repository or branch.repository).filter(
+        _is_of_base(base) | Q(is_trunk=True, branch=""),
+        name__in=recorded.values("merge_base"),
+    )
+    if rows := _commit_rows(of_recorded.order_by("pk")):
+        return _make_side(text, rows, "before")
     names = [after.removeprefix(BRANCH)] if after.startswith(BRANCH) else list(branch.branches)
     if len(names) != 1 or names[0] == base:
         raise UserError(
-            f"before: {text} requires branch:NAME after it, with another branch than “{base}”"
+            f"before: {text} requires branch:NAME after it, with another branch than"
+            f" {f'“{base}”' if base else 'the trunk'}, or results with merge_base"
         )
     of_branch = _revisions(repository or branch.repository).filter(branch=names[0])
     first = of_branch.order_by(F("at").asc(nulls_first=True), "pk").first()
@@ -138,10 +147,18 @@ def _merge_base(text: str, branch: ComparedSide, after: str, repository: str) ->
             f"before: the revisions of “{names[0]}” have no time (send revision_at):"
             " specify the revision that the branch forked from"
         )
-    earlier = _revisions(repository or branch.repository).filter(branch=base, at__lte=first.at)
+    earlier = _revisions(repository or branch.repository).filter(
+        _is_of_base(base), at__lte=first.at
+    )
     of_base = earlier.exclude(name__in=of_branch.values("name"))
-    nothing = f"before: no revision of “{base}” is older than the first one of “{names[0]}”"
+    shown = f"“{base}”" if base else "the trunk"
+    nothing = f"before: no revision of {shown} is older than the first one of “{names[0]}”"
     return _make_side(text, _commit_rows(_newest(of_base)), "before", nothing)
+
+
+def _is_of_base(base: str) -> Q:
+    """Return the condition for revisions of a branch, or of the trunk if it has no name."""
+    return Q(branch=base) if base else Q(is_trunk=True)
 
 
 def _newest(rows: QuerySet[Revision]) -> QuerySet[Revision]:

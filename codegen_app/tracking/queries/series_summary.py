@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from django.db.models import OuterRef, Subquery
 
-from codegen_app.tracking.models import Change, Datum, Revision, Series, Source
+from codegen_app.tracking.models import Change, Datum, Series, Source
 from codegen_app.tracking.models.series import HIGHER
 from codegen_app.web.row import build_row
 from scheduler.ir.bindings import format_bindings
@@ -206,33 +205,3 @@ def change_summary(change: Change, unit: str) -> ChangeSummary:
 def is_worse(series: Series, ratio: float) -> bool:
     """Whether a later / earlier ratio is a step in the wrong direction."""
     return ratio < 1 if series.better == HIGHER else ratio > 1
-
-
-def source_url(revision: Revision) -> str:
-    """Return the web page of the revision; "" unless its repository is a web address."""
-    root = _repository_url(revision.repository)
-    return f"{root}/commit/{quote(revision.name, safe='')}" if root else ""
-
-
-def forge_diff_url(before: Revision, after: Revision) -> str:
-    """Return the forge's comparison page of two revisions of one repository; "" if the repository
-    is not a web address."""
-    root = _repository_url(after.repository)
-    if not root or before.repository != after.repository or before.name == after.name:
-        return ""
-    between = f"{quote(before.name, safe='')}...{quote(after.name, safe='')}"
-    inner = "/-/compare/" if "gitlab" in root.partition("//")[2].partition("/")[0] else "/compare/"
-    return f"{root}{inner}{between}"
-
-
-def _repository_url(repository: str) -> str:
-    """Return ``https://github.com/owner/name`` from a browsing or clone address."""
-    text = repository.strip()
-    if text.startswith("git@") and ":" in text:
-        host, _, path = text.removeprefix("git@").partition(":")
-        text = f"https://{host}/{path}"
-    if not text.startswith(("https://", "http://")) or any(
-        c.isspace() or c in "\"'<>\\?#@" for c in text
-    ):
-        return ""
-    return text.rstrip("/").removesuffix(".git")

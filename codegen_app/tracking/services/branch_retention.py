@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import cast
 
 from django.db import connection
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import PROTECT, Exists, F, Model, OuterRef, QuerySet
 
-from codegen_app.tracking.models import Change, Datum, RemeasuredPoint, Revision, Series, Withdrawal
+from codegen_app.tracking.models import Datum, Revision, Series
 from codegen_app.tracking.services.recount import recount
 
 STEP_REVISIONS = 50
@@ -58,22 +59,33 @@ def _expired_revisions(before: datetime) -> QuerySet[Revision]:
     return rows.filter(~Exists(alive), last_stored_at__lt=before)
 
 
+def _references(*, are_protected: bool) -> list[tuple[QuerySet[Model], str]]:
+    """Return the rows that refer to points, with the name of their reference: those that keep their
+    point, or those that are deleted with it."""
+    return [
+        (cast("type[Model]", row.related_model)._base_manager.all(), row.field.name)
+        for row in Datum._meta.related_objects
+        if (row.on_delete is PROTECT) is are_protected
+    ]
+
+
 def _deletable() -> QuerySet[Datum]:
-    return Datum.objects.filter(
-        ~Exists(Change.objects.filter(datum=OuterRef("pk"))),
-        ~Exists(RemeasuredPoint.objects.filter(original=OuterRef("pk"))),
-        ~Exists(RemeasuredPoint.objects.filter(datum=OuterRef("pk"))),
-        is_trunk=False,
+    kept = (
+        Exists(rows.filter(**{name: OuterRef("pk")}))
+        for rows, name in _references(are_protected=True)
     )
+    return Datum.objects.filter(*(~exists for exists in kept), is_trunk=False)
 
 
 def _delete(points: list[int], series: list[int]) -> None:
-    """Delete points with their withdrawals, and count their series."""
+    """Delete points with what belongs to them (withdrawals, notes), and count their series. The
+    points themselves are not loaded."""
     if not points:
         return
     locked = Series.objects.filter(pk__in=set(series)).order_by("pk").select_for_update()
     keys = list(locked.values_list("pk", flat=True))
-    Withdrawal.objects.filter(datum__in=points).delete()
+    for rows, name in _references(are_protected=False):
+        rows.filter(**{f"{name}__in": points}).delete()
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM codegen_app_datum WHERE id = ANY(%s)", [points])
         cursor.execute(_SUBTRACT, [series])

@@ -14,6 +14,7 @@ export function figureOf(chart, state, colours, marked) {
     const y = valuesOf(one, state);
     const plain = { one, number, x, y, several, colour: tokens(number) };
     data.push(...band(plain), points(chart, plain), ...levels(plain), ...changes(plain, colours, marked));
+    data.push(...branchPoints(chart, plain, colours));
     data.push(...environment(chart, plain, colours, shapes), ...remarks(chart, plain, colours, shapes));
   });
   return { data, layout: layoutOf(chart, state, x, shapes) };
@@ -27,10 +28,8 @@ function byTime(chart) {
 // Revisions in the order of their first point; the points of one stand above each other.
 function byRevision(chart) {
   const first = new Map();
-  for (const one of chart.series) {
-    one.columns.revision.forEach((revision, n) => {
-      first.set(revision, Math.min(first.get(revision) ?? Infinity, one.columns.ms[n]));
-    });
+  for (const { revision, ms } of chart.series.flatMap((one) => [one.columns, one.branches])) {
+    revision.forEach((each, n) => first.set(each, Math.min(first.get(each) ?? Infinity, ms[n])));
   }
   const ordered = [...first.keys()].sort((a, b) => first.get(a) - first.get(b));
   const place = new Map(ordered.map((revision, n) => [revision, n]));
@@ -84,6 +83,34 @@ function points(chart, { one, x, y, colour, several, number }) {
     customdata: columns.id.map((id) => [one.id, id]),
     hovertemplate: "%{text}<extra></extra>",
   };
+}
+
+// Beside the history: in a colour of their own, with their intervals as bars.
+function branchPoints(chart, { one, number, x, y, several, colour }, colours) {
+  const columns = one.branches;
+  if (!columns.id.length) return [];
+  const shown = { ...one, columns };
+  const own = several ? colour : colours("--series-2");
+  const distance = (bounds) => columns.value.map((value, n) => (bounds[n] === null ? 0 : Math.abs(y(bounds[n]) - y(value))));
+  return [
+    {
+      name: "branches",
+      legendgroup: `${one.id}`,
+      showlegend: false,
+      x: x.of(shown),
+      y: columns.value.map(y),
+      error_y: { array: distance(columns.high), arrayminus: distance(columns.low), width: 0, thickness: 1, color: faded(own, 0.5) },
+      mode: "markers",
+      marker: { size: 6, color: own, symbol: 100 + number }, // open
+      text: columns.value.map((_, n) => `${hover(chart, shown, n)}<br>branch ${branchName(chart, columns, n)}`),
+      customdata: columns.id.map((id) => [one.id, id]),
+      hovertemplate: "%{text}<extra></extra>",
+    },
+  ];
+}
+
+function branchName(chart, columns, n) {
+  return plainText(clipped(chart.branches[columns.revision[n]], 60));
 }
 
 function hover(chart, one, n) {

@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
 
 from codegen_app.accounts.models import AuditEntry
-from codegen_app.tracking.models import Change, Datum, Repository, Revision, Series
-from codegen_app.tracking.services import alert_pipeline, detection, trunk
-from tests.support.team import MACHINE, REPOSITORY, alerts, commits, history, push, push_by_revision
+from codegen_app.tracking.compare_revisions.comparison import compare_sides
+from codegen_app.tracking.models import (
+    Change,
+    Datum,
+    Repository,
+    RetentionPolicy,
+    Revision,
+    Series,
+)
+from codegen_app.tracking.models.retention import Kept
+from codegen_app.tracking.pages.history.point import point_page
+from codegen_app.tracking.pages.history.query import history_page
+from codegen_app.tracking.queries.revision_links import revision_links
+from codegen_app.tracking.services import (
+    alert_pipeline,
+    detection,
+    rollup,
+    trunk,
+    withdrawals,
+)
+from codegen_app.tracking.services.branch_notes import admin_path
+from scheduler.results.points.model import Point, RevisionKey
+from tests.support.queries import queries_of
+from tests.support.team import (
+    MACHINE,
+    REPOSITORY,
+    alerts,
+    commits,
+    history,
+    point,
+    push,
+    push_by_revision,
+)
 
 pytestmark = pytest.mark.django_db
+NOW = datetime.now(UTC).replace(microsecond=0)
 
 
 def changed_at() -> list[str]:
@@ -137,3 +175,215 @@ def test_a_commit_that_is_merged_by_fast_forward_counts_from_then_on() -> None:
     assert changed_at() == ["c30"]
     assert len(alerts()) == 1
     assert Revision.objects.filter(name="c30").count() == 2
+
+
+def samples_of(name: str, value: float, **revision: str) -> list[Point]:
+    """Six runs of one revision, enough for an interval."""
+    key = RevisionKey(name, NOW, repository=REPOSITORY, **revision)
+    return [
+        replace(point("gemm", key, value, MACHINE.with_code(name)), value=value * (1 + n / 1000))
+        for n in range(6)
+    ]
+
+
+def test_a_branch_is_compared_with_the_trunk_at_its_recorded_merge_base() -> None:
+    main = commits(6, last=NOW - timedelta(hours=1))
+    for n, revision in enumerate(main):
+        push(samples_of(revision.name, 100.0 * (1 + n / 10), branch="main"))
+    push(samples_of("topic1", 110.0, branch="topic", merge_base="c0", pull_request="https://f/1"))
+    push(samples_of("other1", 110.0, branch="other"))
+    page = history_page(Series.objects.get().pk)
+    rows = {row.branch: row for row in page.branches}
+    recorded, derived = rows["topic"].trunk, rows["other"].trunk
+    assert recorded is not None
+    assert (recorded.base, recorded.is_recorded, recorded.status) == ("c0", True, "slower")
+    assert recorded.ratio == pytest.approx(1.10, abs=0.001)
+    assert (recorded.n_before, recorded.n_after) == (6, 6)
+    assert derived is None, "the trunk was measured at the same time, not before"
+    assert rows["topic"].pull_request_url == "https://f/1"
+    assert compare_sides("base:main", "branch:topic").before.name == "c0"
+    assert compare_sides("base:", "branch:topic").before.name == "c0"
+
+
+def test_a_branch_without_a_merge_base_is_compared_with_the_trunk_before_it() -> None:
+    push(history("gemm", commits(5), 100.0))
+    branch = commits(3, prefix="b", branch="topic", last=NOW + timedelta(minutes=2))
+    push(history("gemm", branch, 110.0))
+    [row] = history_page(Series.objects.get().pk).branches
+    assert row.trunk is not None
+    assert (row.trunk.base, row.trunk.is_recorded) == ("c3", False)
+    assert (row.points, row.newest.revision) == (3, "b2")
+    newest = Datum.objects.get(revision__name="b2")
+    assert point_page(newest.series_id, newest.pk).trunk == row.trunk
+
+
+def test_a_series_without_its_trunk_says_so_and_how_to_mend_it() -> None:
+    push(history("gemm", commits(4, branch="develop"), 100.0))
+    repository = Repository.objects.get()
+    page = history_page(Series.objects.get().pk)
+    assert page.untracked.startswith(
+        f"It has no points of the trunk: the points are of “develop”, and the trunk of"
+        f" {REPOSITORY} is main, master, trunk. Send results of the trunk, or default_branch"
+    )
+    assert f"/repository/{repository.pk}/change/" in page.untracked
+    push(history("gemm", commits(1), 100.0))
+    assert history_page(Series.objects.get().pk).untracked == ""
+
+
+def test_points_of_branches_are_on_the_chart_only_if_they_are_asked_for(client: Client) -> None:
+    push(history("gemm", commits(4), 100.0))
+    push(history("gemm", commits(2, prefix="a", branch="a/<b>"), 110.0))
+    push(history("gemm", commits(3, prefix="b", branch="b"), 120.0))
+    series = Series.objects.get()
+    client.force_login(User.objects.create_user("ada"))
+
+    def counts(query: str) -> tuple[int, int]:
+        [row] = client.get(f"{series.get_absolute_url()}/points.json{query}").json()["series"]
+        return len(row["columns"]["id"]), len(row["branches"]["id"])
+
+    assert counts("") == (4, 0)
+    assert counts("?branch=*") == (4, 5)
+    assert counts("?branch=a/%3Cb%3E") == (4, 2)
+    assert counts("?branch=unknown") == (4, 0)
+    html = client.get(series.get_absolute_url(), {"branch": "a/<b>"}).text
+    assert "points.json?branch=a%2F%3Cb%3E" in html
+    assert "a/<b>" not in html
+    assert "with a/&lt;b&gt;" in html
+
+
+def test_the_number_of_queries_does_not_grow_with_branches() -> None:
+    push(history("gemm", commits(4), 100.0))
+    series = Series.objects.get().pk
+    push(history("gemm", commits(2, prefix="a", branch="a"), 110.0))
+    few = queries_of(history_page, series)
+    for n in range(5):
+        push(history("gemm", commits(2, prefix=f"b{n}-", branch=f"b{n}"), 110.0))
+    assert queries_of(history_page, series) == few <= 17
+
+
+def test_links_follow_the_patterns_of_the_repository() -> None:
+    push(history("gemm", commits(2, repository="kernels"), 100.0))
+    first, second = Revision.objects.order_by("pk")
+    assert revision_links([first]).commit(first) == ""
+    Repository.objects.update(
+        commit_url="https://forge.example/k/c/{commit}",
+        compare_url="https://forge.example/k/{before}..{after}",
+    )
+    links = revision_links([first, second])
+    first.name = "a/1?"
+    assert links.commit(first) == "https://forge.example/k/c/a%2F1%3F"
+    assert links.diff(first, second) == f"https://forge.example/k/a%2F1%3F..{second.name}"
+
+
+@pytest.mark.parametrize(
+    ("field", "pattern"),
+    [
+        ("commit_url", "https://forge.example/commit"),
+        ("commit_url", "javascript:alert({commit})"),
+        ("commit_url", "https://forge.example/{commit}/{commit}"),
+        ("compare_url", "https://forge.example/{before}"),
+        ("compare_url", "https://forge.example/{before}/{after}/{other}"),
+    ],
+)
+def test_a_pattern_without_its_place_or_of_another_kind_is_refused(
+    field: str, pattern: str
+) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Repository(name="x", **{field: pattern}).full_clean()
+    assert list(refused.value.message_dict) == [field]
+
+
+def test_an_administrator_sets_trunk_and_links_and_it_is_recorded(client: Client) -> None:
+    push(history("gemm", commits(4, branch="develop"), 100.0))
+    repository = Repository.objects.get()
+    client.force_login(User.objects.create_superuser("root"))
+    address = admin_path(repository)
+    assert client.get(address).status_code == 200
+    form = {"default_branch": "develop", "commit_url": "https://f.example/{commit}"}
+    assert client.post(address, form | {"compare_url": ""}).status_code == 302
+    repository.refresh_from_db()
+    assert (repository.default_branch, repository.marked_series) == ("develop", 0)
+    assert repository.commit_url == "https://f.example/{commit}"
+    actions = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {"set the default branch", "change"} <= actions
+
+
+def policy(days: int = 30) -> RetentionPolicy:
+    row, _ = RetentionPolicy.objects.update_or_create(
+        what=Kept.BRANCHES, defaults={"name": "branches", "days": days, "active": True}
+    )
+    return row
+
+
+def age(branch: str, days: int) -> None:
+    moment = timezone.now() - timedelta(days=days)
+    Revision.objects.filter(branch=branch).update(last_stored_at=moment)
+
+
+def test_points_of_a_branch_go_thirty_days_after_its_last_one() -> None:
+    push(history("gemm", commits(4), 100.0))
+    push(history("gemm", commits(3, prefix="o", branch="old"), 110.0))
+    push(history("gemm", commits(3, prefix="n", branch="new"), 110.0))
+    push(history("copy", commits(2, prefix="o", branch="old"), 110.0))
+    age("old", 31)
+    age("new", 31)
+    Revision.objects.filter(branch="new", name="n2").update(last_stored_at=timezone.now())
+    row = policy()
+    assert rollup.format_count(row, rollup.count_due(row)) == "5 points"
+    withdrawn = Datum.objects.filter(revision__branch="old").first()
+    assert withdrawn is not None
+    withdrawals.withdraw(withdrawn, "noisy", User.objects.create_superuser("admin"))
+    assert rollup.roll_up(row) == 5
+    gemm, copy = Series.objects.get(problem="gemm"), Series.objects.get(problem="copy")
+    assert (gemm.points, gemm.branch_points) == (7, 3)
+    assert (copy.points, copy.branch_points, copy.last_at) == (0, 0, None)
+    assert rollup.count_due(row) == 0
+    assert rollup.roll_up(row) == 0
+
+
+def test_a_branch_that_gets_points_again_keeps_the_new_ones() -> None:
+    push(history("gemm", commits(3, prefix="o", branch="old"), 110.0))
+    age("old", 31)
+    assert rollup.roll_up(policy()) == 3
+    push(history("gemm", commits(4, prefix="o", branch="old"), 110.0))
+    assert rollup.roll_up(policy()) == 0
+    assert Series.objects.get().branch_points == 4
+
+
+def test_deletion_continues_after_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollup, "STEP_ROWS", 4)
+    push(history("gemm", commits(10, prefix="o", branch="old"), 110.0))
+    age("old", 31)
+    row = policy()
+    assert rollup.step(row.pk) == 4
+    assert Series.objects.get().branch_points == 6
+    assert rollup.roll_up(row) == 6
+    assert not Datum.objects.exists()
+
+
+def test_what_a_site_has_stored_stays_a_history() -> None:
+    """By the migration: a repository that was never measured on a usual trunk keeps its largest
+    branch as one, and nothing is deleted where there are branches."""
+    migration = import_module("codegen_app.migrations.0051_branches")
+    rows = [
+        *(("usual", "main"), ("usual", "topic"), ("plain", ""), ("plain", "topic")),
+        *(("flow", "develop"), ("flow", "develop"), ("flow", "a b"), ("flow", "release")),
+    ]
+    for n, (repository, branch) in enumerate(rows):
+        Revision.objects.create(repository=repository, branch=branch, name=f"r{n}")
+    RetentionPolicy.objects.all().delete()
+    migration._find_trunks(apps, connection.schema_editor())
+    found = {row.name: (row.default_branch, row.marked_series) for row in Repository.objects.all()}
+    assert found == {"usual": ("", 0), "plain": ("", 0), "flow": ("develop", 0)}
+    on_branches = Revision.objects.filter(is_trunk=False).order_by("pk")
+    assert [row.branch for row in on_branches] == ["topic", "topic", "a b", "release"]
+    assert all(row.last_stored_at for row in on_branches)
+    row = RetentionPolicy.objects.get()
+    assert (row.what, row.days, row.active) == ("branches", 30, False)
+
+
+def test_a_new_site_deletes_points_of_branches() -> None:
+    migration = import_module("codegen_app.migrations.0051_branches")
+    RetentionPolicy.objects.all().delete()
+    migration._find_trunks(apps, connection.schema_editor())
+    assert RetentionPolicy.objects.get().active

@@ -34,7 +34,8 @@ from codegen_app.tracking.pages.history.plots import plot_data
 from codegen_app.tracking.pages.history.query import history_page
 from codegen_app.tracking.pages.series import query as listing
 from codegen_app.tracking.pages.series.query import PAGE_SIZE, Filters, series_list, series_table
-from codegen_app.tracking.queries.series_summary import MIN_POINTS, forge_diff_url, series_head
+from codegen_app.tracking.queries.revision_links import RevisionLinks
+from codegen_app.tracking.queries.series_summary import MIN_POINTS, series_head
 from codegen_app.web.tables import TableQuery
 from scheduler.track.units import format_digits, format_value
 from tests.app import track_factories as make
@@ -443,9 +444,10 @@ def test_what_lies_between_two_revisions_is_a_link_only_to_the_web(
     repository: str, url: str
 ) -> None:
     before = Revision(repository=repository, name="a/1")
-    assert forge_diff_url(before, Revision(repository=repository, name="b")) == url
-    assert forge_diff_url(before, Revision(repository="https://else.where/o/n", name="b")) == ""
-    assert forge_diff_url(before, before) == ""
+    links = RevisionLinks({})
+    assert links.diff(before, Revision(repository=repository, name="b")) == url
+    assert links.diff(before, Revision(repository="https://else.where/o/n", name="b")) == ""
+    assert links.diff(before, before) == ""
 
 
 def test_a_node_and_a_kernel_lead_to_the_histories_of_their_problem(

@@ -28,6 +28,13 @@ from tests.support.catalogue import Index, indexes
 
 pytestmark = pytest.mark.django_db
 
+
+@pytest.fixture(autouse=True)
+def no_policy(db: None) -> None:
+    """Without the one that a new site has."""
+    RetentionPolicy.objects.all().delete()
+
+
 SAMPLES = [1.0, 2.0, 3.0]
 DIES_AFTER_ITS_UPDATE = """
 import os, signal

@@ -28,13 +28,12 @@ from codegen_app.tracking.queries.alert_rows import (
     shared_columns,
     triagers,
 )
+from codegen_app.tracking.queries.revision_links import revision_links
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
     SeriesHead,
     change_summary,
-    forge_diff_url,
     series_head,
-    source_url,
 )
 from codegen_app.web.row import build_row, username
 
@@ -127,7 +126,7 @@ class AlertPage:
 
 
 def alert_page(pk: int, start: int = 0) -> AlertPage:
-    """Return an alert by number (7 queries; 9 for a machine's). Raises ``Alert.DoesNotExist``."""
+    """Return an alert by number (8 queries; 10 for a machine's). Raises ``Alert.DoesNotExist``."""
     linked = (
         f"{relation.value}__{name}" for relation in Relation for name in ("revision", "series")
     )
@@ -141,17 +140,18 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
     shown = changes[:PAGE_SIZE]
     causes, details = group_causes(shown)
     diff_url = compare_url = ""
+    links = revision_links([alert.revision])
     if changes and changes[0].previous is not None and not alert.machine:
         sides = changes[0].previous, changes[0].revision
         texts = [revision_text(side.name) for side in sides]
-        diff_url = forge_diff_url(*sides)
+        diff_url = links.diff(*sides)
         compare_url = comparison_url(*texts) if all(texts) else ""
     row = alert_rows([alert])[0]
     series = alert.series
     return AlertPage(
         alert=row,
         repository=alert.revision.repository if alert.revision else "",
-        source_url=source_url(alert.revision) if alert.revision else "",
+        source_url=links.commit(alert.revision) if alert.revision else "",
         diff_url=diff_url,
         compare_url=compare_url,
         why=causes,

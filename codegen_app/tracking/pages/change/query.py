@@ -11,15 +11,14 @@ from typing import Any
 from codegen_app.kernels.models import Build
 from codegen_app.kernels.pages.compare.query import ComparePage, compare_page
 from codegen_app.tracking.models import Change, Datum
+from codegen_app.tracking.queries.revision_links import RevisionLinks, revision_links
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
     PointValue,
     SeriesHead,
     change_summary,
-    forge_diff_url,
     point_value,
     series_head,
-    source_url,
 )
 from codegen_app.web.row import build_row
 from scheduler.track.differences import Aspect
@@ -35,12 +34,16 @@ from scheduler.track.facts import (
 
 @dataclass(frozen=True)
 class RevisionFacts:
-    """A revision, with the address of its source if known."""
+    """A revision, with the address of its source if known; ``is_trunk``: it is part of
+    histories."""
 
     name: str
     branch: str
     repository: str
     at: datetime | None
+    is_trunk: bool
+    merge_base: str
+    pull_request: str
     url: str
 
 
@@ -123,7 +126,7 @@ class ChangePage:
 
 
 def change_page(pk: int) -> ChangePage:
-    """Return a change by number (2 queries, 2 more if both kernels are ours). Raises
+    """Return a change by number (3 queries, 2 more if both kernels are ours). Raises
     ``Change.DoesNotExist``."""
     change = Change.objects.select_related(
         *("series", "revision", "previous", "alert", "datum__revision", "datum__conditions"),
@@ -161,14 +164,15 @@ def change_page(pk: int) -> ChangePage:
     new = dict(fact_texts(after.conditions.facts))
     facts = [FactRow(name, old.get(name, ""), new.get(name, "")) for name in {**old, **new}]
     compared, why_not_compared = _comparison(before, after)
+    links = revision_links([after.revision, before.revision if before else None])
     return build_row(
         ChangePage,
         change,
         series=series_head(change.series),
         moved=change_summary(change, unit),
-        before=_side("before", before, unit) if before else None,
-        after=_side("after", after, unit),
-        source_diff_url=forge_diff_url(before.revision, after.revision) if before else "",
+        before=_side("before", before, unit, links) if before else None,
+        after=_side("after", after, unit, links),
+        source_diff_url=links.diff(before.revision, after.revision) if before else "",
         explained=explained,
         differences=tuple(sorted(differences, key=lambda row: not row.here)),
         facts=tuple(sorted(facts, key=lambda row: not row.differs)),
@@ -177,14 +181,14 @@ def change_page(pk: int) -> ChangePage:
     )
 
 
-def _side(title: str, datum: Datum, unit: str) -> ChangeSide:
+def _side(title: str, datum: Datum, unit: str, links: RevisionLinks) -> ChangeSide:
     kernel, facts = datum.kernel, datum.conditions.facts
     kernel_url = kernel.get_absolute_url() if kernel else ""
     if kernel and datum.build_id:
         kernel_url += f"?build={datum.build_id}"
     address = str(facts.get("source", ""))
     return ChangeSide(
-        **point_columns(datum, unit),
+        **point_columns(datum, unit, links),
         title=title,
         datum_url=datum.get_absolute_url(),
         kernel=kernel.name if kernel else str(facts.get("kernel", "")),
@@ -194,13 +198,13 @@ def _side(title: str, datum: Datum, unit: str) -> ChangeSide:
     )
 
 
-def point_columns(datum: Datum, unit: str) -> dict[str, Any]:
+def point_columns(datum: Datum, unit: str, links: RevisionLinks) -> dict[str, Any]:
     """Return what the page of a point and a side of a change share, without a query."""
     revision, run = datum.revision, datum.run
     return {
         "reading": point_value(datum, unit),
         "measured_at": datum.measured_at,
-        "revision": build_row(RevisionFacts, revision, url=source_url(revision)),
+        "revision": build_row(RevisionFacts, revision, url=links.commit(revision)),
         "run": datum.run_id,
         "run_url": run.get_absolute_url() if run else "",
     }

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from codegen_app.tracking.models import VALID, Change, Series
+from codegen_app.tracking.pages.history.branches import ALL_BRANCHES
 from codegen_app.tracking.pages.history.query import (
     BaselineRow,
     NoteRow,
@@ -46,6 +47,18 @@ SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
     ORDER BY at DESC, id DESC LIMIT %(most)s
 ) AS d ORDER BY d.series_id, d.ms, d.id
 """  # noqa: S608 - our own names
+# Likewise of branches, or of one of them.
+_BRANCH_POINTS = f"""
+SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
+    SELECT {_COLUMNS}
+    WHERE series_id = s.id AND NOT is_trunk AND at <= %(until)s AND {_VALID}
+        AND (%(branch)s = '{ALL_BRANCHES}' OR EXISTS (
+            SELECT FROM codegen_app_revision AS revision
+            WHERE revision.id = datum.revision_id AND revision.branch = %(branch)s
+        ))
+    ORDER BY at DESC, id DESC LIMIT %(most)s
+) AS d ORDER BY d.series_id, d.ms, d.id
+"""  # noqa: S608 - our own names
 _AROUND = f"""
 SELECT * FROM (
     (SELECT {_COLUMNS} WHERE series_id = %(series)s AND is_trunk AND at < %(at)s AND {_VALID}
@@ -61,6 +74,7 @@ _CONDITIONS = """
 SELECT id, (facts - '{resources,config,kernel,source,source_digest,code_digest}'::text[])::text
 FROM codegen_app_conditions WHERE id = ANY(%s)
 """
+_ORIGIN_INDICES: dict[str, int] = {name: index for index, name in enumerate(ORIGINS)}
 _FAR = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
 
 
@@ -83,7 +97,8 @@ class Columns:
 class ChartSeries:
     """One series. Values times ``factor`` are in ``shown_unit``; ``first_level`` is the reference
     of a relative scale; of ``points``, without withdrawn ones, the latest are included; ``levels``
-    are the levels between changes, each with its start."""
+    are the levels between changes, each with its start; ``branches`` are the points of branches
+    that were asked for."""
 
     id: int
     url: str
@@ -100,6 +115,7 @@ class ChartSeries:
     emulated: bool
     first_level: float
     columns: Columns
+    branches: Columns
     levels: tuple[tuple[int, float], ...]
     changes: tuple[Mapping[str, Any], ...]
     environment: tuple[Mark, ...]
@@ -137,17 +153,20 @@ class _Point(NamedTuple):
     source: str
 
 
-def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart:
-    """Return points, changes and marks of series by number (8 queries); at most ``MAX_POINTS``
-    points each, the latest up to ``until``. Raises ``Series.DoesNotExist`` if none exists."""
+def history_chart(series: Sequence[int], until: datetime | None = None, branch: str = "") -> Chart:
+    """Return points, changes and marks of series by number (8 queries, 1 more with a branch); at
+    most ``MAX_POINTS`` points each, the latest up to ``until``; ``branch`` adds the points of one
+    branch or of ``ALL_BRANCHES``. Raises ``Series.DoesNotExist`` if none exists."""
     found = Series.objects.in_bulk(series)
     shown = [found[key] for key in dict.fromkeys(series) if key in found]
     if not shown:
         raise Series.DoesNotExist
     most = min(MAX_POINTS, MAX_POINTS_TOTAL // len(shown))
     keys = [row.pk for row in shown]
-    rows = _fetch_rows(_POINTS, {"series": keys, "until": until or _FAR, "most": most})
-    return _chart(shown, rows)
+    values = {"series": keys, "until": until or _FAR, "most": most}
+    rows = _fetch_rows(_POINTS, values)
+    on_branches = _fetch_rows(_BRANCH_POINTS, values | {"branch": branch}) if branch else []
+    return _chart(shown, rows, on_branches)
 
 
 def change_chart(pk: int) -> Chart:
@@ -163,13 +182,17 @@ def _fetch_rows(statement: str, values: Any) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
-def _chart(shown: Sequence[Series], rows: Sequence[tuple[Any, ...]]) -> Chart:
+def _chart(
+    shown: Sequence[Series],
+    rows: Sequence[tuple[Any, ...]],
+    branch_rows: Sequence[tuple[Any, ...]] = (),
+) -> Chart:
     """Build the chart from the points; everything else is loaded (6 queries)."""
     keys = [series.pk for series in shown]
-    points = [_Point(*row) for row in rows]
-    revisions = {
-        key: index for index, key in enumerate(dict.fromkeys(point.revision for point in points))
-    }
+    points, on_branches = ([_Point(*row) for row in kind] for kind in (rows, branch_rows))
+    all_points = [*points, *on_branches]
+    keys_of_revisions = dict.fromkeys(point.revision for point in all_points)
+    revisions = {key: index for index, key in enumerate(keys_of_revisions)}
     found = _fetch_rows(_REVISIONS, [list(revisions)])
     names = {pk: (_short_revision(name), branch) for pk, name, branch in found}
     conditions = {point.conditions for point in points}
@@ -179,11 +202,13 @@ def _chart(shown: Sequence[Series], rows: Sequence[tuple[Any, ...]]) -> Chart:
     for change in change_rows.select_related("revision", "previous", "alert")[:2_000]:
         changes[change.series_id].append(change)
     baselines, notes = baselines_of(keys), notes_of(keys)
-    epoch = min((point.ms for point in points), default=0)
+    epoch = min((point.ms for point in all_points), default=0)
     by_series: dict[int, list[_Point]] = {key: [] for key in keys}
-    for point in points:
-        since, index = point.ms - epoch, revisions[point.revision]
-        by_series[point.series].append(point._replace(ms=since, revision=index))
+    branches_by_series: dict[int, list[_Point]] = {key: [] for key in keys}
+    for kind, grouped in ((points, by_series), (on_branches, branches_by_series)):
+        for point in kind:
+            since, index = point.ms - epoch, revisions[point.revision]
+            grouped[point.series].append(point._replace(ms=since, revision=index))
     return Chart(
         epoch=epoch,
         revisions=tuple(names[key][0] for key in revisions),
@@ -196,6 +221,7 @@ def _chart(shown: Sequence[Series], rows: Sequence[tuple[Any, ...]]) -> Chart:
             _chart_series(
                 series,
                 by_series[series.pk],
+                branches_by_series[series.pk],
                 epoch,
                 environments,
                 changes[series.pk],
@@ -210,6 +236,7 @@ def _chart(shown: Sequence[Series], rows: Sequence[tuple[Any, ...]]) -> Chart:
 def _chart_series(
     series: Series,
     points: Sequence[_Point],
+    on_branches: Sequence[_Point],
     epoch: int,
     environments: Mapping[int, str],
     changes: Sequence[Change],
@@ -221,7 +248,6 @@ def _chart_series(
     values = [point.value for point in points]
     middle = median(values) if values else 0.0
     scale = scale_of(series.unit, middle)
-    origins: dict[str, int] = {name: index for index, name in enumerate(ORIGINS)}
     standing = [change for change in changes if change.withdrawn_at is None]
     first_level = standing[0].before if standing else middle
     levels: list[tuple[int, float]] = []
@@ -237,21 +263,26 @@ def _chart_series(
         factor=scale.factor,
         points=series.points - series.branch_points - series.withdrawn,
         first_level=first_level,
-        columns=Columns(
-            id=tuple(point.id for point in points),
-            ms=tuple(point.ms for point in points),
-            value=tuple(map(_round_7, values)),
-            low=tuple(None if point.low is None else _round_7(point.low) for point in points),
-            high=tuple(None if point.high is None else _round_7(point.high) for point in points),
-            n=tuple(point.n for point in points),
-            revision=tuple(point.revision for point in points),
-            origin=tuple(origins[point.source] for point in points),
-        ),
+        columns=_columns(points),
+        branches=_columns(on_branches),
         levels=tuple(levels),
         changes=tuple(_change(change, series.unit, epoch) for change in changes),
         environment=environment_marks(series, measured),
         baselines=baselines,
         notes=notes,
+    )
+
+
+def _columns(points: Sequence[_Point]) -> Columns:
+    return Columns(
+        id=tuple(point.id for point in points),
+        ms=tuple(point.ms for point in points),
+        value=tuple(_round_7(point.value) for point in points),
+        low=tuple(None if point.low is None else _round_7(point.low) for point in points),
+        high=tuple(None if point.high is None else _round_7(point.high) for point in points),
+        n=tuple(point.n for point in points),
+        revision=tuple(point.revision for point in points),
+        origin=tuple(_ORIGIN_INDICES[point.source] for point in points),
     )
 
 

@@ -91,12 +91,14 @@ class SeriesForm(QueryForm):
 class HistoryForm(QueryForm):
     """The axes; ``with``: series beside the page's own; ``until``: the time of the latest point
     shown; ``from`` and ``to``: the chart's zoom, which it reads itself; ``change``: the change
-    whose neighbourhood is shown alone."""
+    whose neighbourhood is shown alone; ``branch``: the branch whose points are shown beside the
+    history, or ``ALL_BRANCHES``."""
 
     x = DefaultChoiceField((TIME, REVISION))
     scale = DefaultChoiceField((LINEAR, LOG, RELATIVE))
     until = Text()
     change = Number()
+    branch = Text()
 
     def clean_until(self) -> Any:
         text = self.cleaned_data["until"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from codegen_app.tracking.compare_revisions.branches import TrunkComparison, compare_with_trunk
 from codegen_app.tracking.models import Datum
 from codegen_app.tracking.pages.change.query import RevisionFacts, fact_texts, point_columns
+from codegen_app.tracking.queries.revision_links import revision_links
 from codegen_app.tracking.queries.series_summary import PointValue, SeriesHead, series_head
 from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
 from codegen_app.tracking.services.point_notes import annotations_of
@@ -27,7 +29,8 @@ class PointNote:
 class PointPage:
     """One point. ``samples`` is the number of kept samples: none once they were rolled up.
     ``facts`` are its conditions by name; ``change`` is the number of the change that begins with
-    it; ``not_compared`` is why it is not compared with others, "" if it is."""
+    it; ``not_compared`` is why it is not compared with others, "" if it is; ``trunk`` is how the
+    revision of a branch compares with the trunk at its merge base."""
 
     id: int
     url: str
@@ -43,6 +46,7 @@ class PointPage:
     run_url: str
     change_url: str
     not_compared: str
+    trunk: TrunkComparison | None
     withdrawals: tuple[WithdrawalRow, ...]
     notes: tuple[PointNote, ...]
 
@@ -68,7 +72,8 @@ class PointPage:
 
 
 def point_page(series: int, pk: int) -> PointPage:
-    """Return a point of a series by numbers (4 queries). Raises ``Datum.DoesNotExist``."""
+    """Return a point of a series by numbers (5 queries, 3 more for a point of a branch). Raises
+    ``Datum.DoesNotExist``."""
     datum = Datum.objects.select_related("series", "revision", "conditions", "kernel", "run").get(
         pk=pk, series=series
     )
@@ -78,8 +83,12 @@ def point_page(series: int, pk: int) -> PointPage:
     not_compared = "at or below 0, so no ratio can be formed" if datum.value <= 0 else ""
     if any(row.restored_at is None for row in withdrawals):
         not_compared = "withdrawn"
+    revision = datum.revision
+    trunk = None
+    if not datum.is_trunk:
+        trunk = compare_with_trunk(datum.series, {revision.pk: revision.name}).get(revision.pk)
     return PointPage(
-        **point_columns(datum, unit),
+        **point_columns(datum, unit, revision_links([revision])),
         id=datum.pk,
         url=datum.get_absolute_url(),
         series=series_head(datum.series),
@@ -89,6 +98,7 @@ def point_page(series: int, pk: int) -> PointPage:
         kernel_url=kernel.get_absolute_url() if kernel else "",
         change_url=change.get_absolute_url() if change else "",
         not_compared=not_compared,
+        trunk=trunk,
         withdrawals=withdrawals,
         notes=tuple(
             PointNote(row.pk, row.text, username(row.created_by), row.created_at)

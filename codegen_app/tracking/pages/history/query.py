@@ -17,6 +17,7 @@ from codegen_app.tracking.models import (
     Series,
     SeriesRule,
 )
+from codegen_app.tracking.pages.history.branches import BranchRow, branch_rows
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
     PointValue,
@@ -26,6 +27,7 @@ from codegen_app.tracking.queries.series_summary import (
     series_head,
 )
 from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
+from codegen_app.tracking.services.branch_notes import untracked_note
 from codegen_app.tracking.services.point_notes import annotations_of
 from codegen_app.web.row import username
 from scheduler.track.differences import Aspect
@@ -81,7 +83,8 @@ class HistoryPage:
     """A series and those beside it. ``rule`` is the series' threshold rule; ``changes`` are the
     latest of all shown series, ``more_changes``: there are more; ``node`` links to the problem's
     node if the problem is ours; ``alike`` are other series of the same metric of that problem: at
-    other sizes, on other devices."""
+    other sizes, on other devices; ``branches`` are those with the newest points beside the history,
+    and ``untracked`` is why there is no history, if all points are of branches."""
 
     head: SeriesHead
     latest: PointValue | None
@@ -102,6 +105,8 @@ class HistoryPage:
     baselines: tuple[BaselineRow, ...]
     notes: tuple[NoteRow, ...]
     withdrawals: tuple[WithdrawalRow, ...]
+    branches: tuple[BranchRow, ...]
+    untracked: str
 
     @property
     def last_change(self) -> ChangeSummary | None:
@@ -117,8 +122,8 @@ class HistoryPage:
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
-    """Return a series by number, with others beside it (10 queries). Raises
-    ``Series.DoesNotExist``."""
+    """Return a series by number, with others beside it (10 queries, at most 7 more for points of
+    branches). Raises ``Series.DoesNotExist``."""
     keys = [pk, *beside]
     found = Series.objects.in_bulk(keys)
     if pk not in found:
@@ -163,6 +168,8 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         baselines=baselines_of([pk]).get(pk, ()),
         notes=notes_of([pk]).get(pk, ()),
         withdrawals=withdrawal_rows(series.unit, series=pk),
+        branches=branch_rows(series),
+        untracked=untracked_note(series),
     )
 
 

@@ -3,6 +3,8 @@ a reason and restored."""
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -12,6 +14,7 @@ from django.views.decorators.http import require_POST
 
 from codegen_app.accounts import embedding, permissions
 from codegen_app.tracking.models import Annotation, Datum
+from codegen_app.tracking.pages.history.branches import ALL_BRANCHES
 from codegen_app.tracking.pages.history.chart import change_chart, encode_chart, history_chart
 from codegen_app.tracking.pages.history.form import (
     LINEAR,
@@ -32,10 +35,15 @@ from scheduler.errors import UserError
 
 
 def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """A series. ``?with=3,5`` shows others beside it; ``?x=`` and ``?scale=`` set the axes."""
+    """A series. ``?with=3,5`` shows others beside it; ``?x=`` and ``?scale=`` set the axes;
+    ``?branch=`` adds the points of a branch."""
     address = HistoryForm(request.GET)
     beside = [key for key in address.beside if key != pk]
     page = get_or_404(f"series {pk}", history_page, pk, beside)
+    chosen = {
+        "with": ",".join(str(other.head.id) for other in page.beside),
+        "branch": address.text("branch"),
+    }
     return render_page(
         request,
         "tracking/history.html",
@@ -44,7 +52,9 @@ def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
         title=page.head.name,
         stages=[Crumb("series", reverse("series_list")), Crumb(page.head.problem)],
         address=address,
-        beside=",".join(str(other.head.id) for other in page.beside),
+        points_query=urlencode({name: value for name, value in chosen.items() if value}),
+        branch=address.text("branch"),
+        all_branches=ALL_BRANCHES,
         scales=(LINEAR, LOG, RELATIVE),
         axes=(TIME, REVISION),
         embed_root=absolute_url(page.head.url) if settings.SITE_URL else "",
@@ -60,7 +70,8 @@ def series_points(request: HttpRequest, pk: int) -> HttpResponse:
         chart = get_or_404(f"change {change}", change_chart, change)
     else:
         keys = [pk, *(key for key in address.beside if key != pk)]
-        chart = get_or_404(f"series {pk}", history_chart, keys, address.cleaned_data.get("until"))
+        until = address.cleaned_data.get("until")
+        chart = get_or_404(f"series {pk}", history_chart, keys, until, address.text("branch"))
     return HttpResponse(encode_chart(chart), content_type="application/json")
 
 
