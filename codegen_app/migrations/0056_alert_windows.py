@@ -30,7 +30,7 @@ WHERE cause NOT IN ('', 'cannot be said');
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("codegen_app", "0054_machine_alerts"),
+        ("codegen_app", "0055_channel_formats"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
