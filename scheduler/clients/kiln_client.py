@@ -34,7 +34,7 @@ Exit statuses of compare and check: 0 no --fail-on condition is met, 1 a conditi
 errors, 3 no series could be compared (0 with --allow-nothing).
 
 pending lists what to measure again, a line of JSON each: the open requests, and with --uncertain
-also the series that the comparison of this commit leaves unknown.
+also the series for which the comparison of this commit needs more measurements.
 """
 
 from __future__ import annotations
@@ -60,7 +60,13 @@ from typing import Any
 
 STORED, USAGE, REFUSED, NO_TOKEN, NOT_REACHED = 0, 2, 3, 4, 5
 PASSED, FAILED, ERROR, NOTHING_COMPARED = 0, 1, 2, 3
-FAIL_ON = {"regression": "slower", "unknown": "unknown", "gone": "gone"}
+#: Conditions and the statuses of series that meet them.
+FAIL_ON = {
+    "regression": "slower",
+    "uncertain": "uncertain",
+    "unknown": "unknown",
+    "gone": "gone",
+}
 #: Values of the measured commit, which the CI system and Git know.
 COMMIT_FIELDS = (
     *("revision", "revision_at", "branch", "default_branch", "merge_base", "pull_request"),
@@ -145,7 +151,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--uncertain",
         action="store_true",
-        help="list requests for this commit, and the series that its comparison leaves unknown",
+        help="list requests for this commit, and what its comparison needs more measurements of",
     )
     add_side(command)
     add_connection(command)
@@ -174,7 +180,7 @@ def add_comparison(command: argparse.ArgumentParser, default: str) -> None:
         "--fail-on",
         action="append",
         choices=tuple(FAIL_ON),
-        help="exit with status 1 if a series is slower, unknown or gone; repeatable"
+        help="exit with status 1 if a series is slower, uncertain, unknown or gone; repeatable"
         f" (default: {default})",
     )
     command.add_argument(
@@ -313,8 +319,10 @@ def pending(options: argparse.Namespace) -> int:
         print_facts(facts)
         sides = comparison_sides(options, facts)
         filters.setdefault("revision", facts["revision"].value)
-        answer = request_comparison(options, limit=MAX_ROWS, status="unknown", **sides)
-        uncertain = [uncertain_row(row, facts) for row in answer["rows"]]
+        answer = request_comparison(options, limit=MAX_ROWS, **sides)
+        uncertain = answer.get("rerun") or [
+            uncertain_row(row, facts) for row in uncertain_series(answer)
+        ]
     after: Any = 0
     while after is not None:
         query = {name: value for name, value in filters.items() if value}
@@ -329,16 +337,22 @@ def pending(options: argparse.Namespace) -> int:
     return PASSED
 
 
+def uncertain_series(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a comparison that more measurements would settle: as Kiln states, or, for
+    one that does not, the unknown ones."""
+    if "rerun" in answer:
+        return [row for row in answer["rows"] if row["rerun"]]
+    return [row for row in answer["rows"] if row["status"] == "unknown"]
+
+
 def uncertain_row(row: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
-    """Return an unknown series of a comparison in the form of a request, with the reason."""
-    names = ("series", "problem", "sizes", "target", "toolchain", "metric", "unit")
-    commit = ("revision", "revision_at", "branch", "repository")
+    """Return a row of a comparison in the form of a request, with the reason."""
+    names = ("series", "problem", "sizes", "target", "toolchain", "metric", "unit", "why")
+    commit = ("revision", "branch", "repository")
     return {
         **{name: row[name] for name in names},
         **{name: facts.get(name, NO_FACT).value for name in commit},
         "device_name": row["device"],
-        "alert": None,
-        "reason": row["why"],
     }
 
 
@@ -372,9 +386,12 @@ NOTHING = "no series could be compared"
 
 
 def evaluate(answer: dict[str, Any], conditions: list[str], allow_nothing: bool) -> Outcome:
-    """Return the outcome of a comparison."""
+    """Return the outcome of a comparison. Raises ``ClientError`` for a condition that Kiln does not
+    know."""
     counts = answer["counts"]
     compared = answer.get("judged", answer["compared"])
+    if "uncertain" in conditions and "uncertain" not in counts:
+        raise ClientError(USAGE, "this version of Kiln has no status “uncertain”")
     failures = {name: counts[FAIL_ON[name]] for name in conditions if counts[FAIL_ON[name]]}
     if failures:
         title = ", ".join(f"{count:,} {FAIL_ON[name]}" for name, count in failures.items())
@@ -442,19 +459,15 @@ def report_markdown(
     """Return the report: the outcome, the largest slowdowns, what to measure again, and Kiln's
     tables."""
     site = url.partition("/compare/revisions")[0]
-    rows = answer["rows"]
-    slower = [row for row in rows if row["status"] == "slower"]
-    unknown = [row for row in rows if row["status"] == "unknown"]
     sections = [f"### {options.name}: {outcome.title}"]
-    if slower:
+    if slower := [row for row in answer["rows"] if row["status"] == "slower"]:
         items = (f"1. {series_link(row, site)}: {ratio_text(row)}" for row in slower[:3])
         sections.append("\n".join(["**Largest slowdowns**", "", *items]))
-    if unknown:
-        count = answer["counts"]["unknown"]
-        title = f"**Measure these again** ({count:,} unknown):"
-        items = (f"- {series_link(row, site)}: {code(row['why'])}" for row in unknown[:10])
-        more = [f"- [{count - 10:,} more]({url})"] if count > 10 else []
-        how = "`python -m kiln_client pending --uncertain` lists them for a script."
+    if uncertain := uncertain_series(answer):
+        items = (f"- {series_link(row, site)}{rerun_text(row)}" for row in uncertain[:10])
+        more = [f"- [{len(uncertain) - 10:,} more]({url})"] if len(uncertain) > 10 else []
+        how = "`kiln_client.py pending --uncertain` lists them for a script."
+        title = f"**Measure these again** ({len(uncertain):,}):"
         sections.append("\n".join([title, "", *items, *more, "", how]))
     tables = answer["markdown"].replace(f"]({answer['url']})", f"]({url})")
     return "\n\n".join([*sections, tables])
@@ -470,6 +483,14 @@ def ratio_text(row: Mapping[str, Any]) -> str:
     interval = "" if row["low"] is None else f" ({row['low']:.3f} to {row['high']:.3f})"
     reason = f": {code(row['why'])}" if row["why"] else ""
     return f"{row['ratio']:.3f}{interval}, n {row['n_before']:,}, {row['n_after']:,}{reason}"
+
+
+def rerun_text(row: Mapping[str, Any]) -> str:
+    """Return how many measurements an uncertain series needs if Kiln states it, and why."""
+    count = row.get("rerun", 0)
+    side = " of the base" if row.get("rerun_side") == "before" else ""
+    runs = f" {count:,} more measurement{'s' if count > 1 else ''}{side};" if count else ""
+    return f":{runs} {code(row['why'])}"
 
 
 def code(text: str) -> str:

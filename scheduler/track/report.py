@@ -116,8 +116,8 @@ def _cell(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a file's text as a code span."""
-    line = one_line(text).replace("`", "'")
+    """Return a file's text as a code span, without HTML for readers that do not render Markdown."""
+    line = one_line(text).replace("`", "'").replace("<", "&lt;")
     return f"`{line}`"
 
 
