@@ -12,7 +12,7 @@ from codegen_app.tracking.compare_revisions.comparison import Grouping
 from scheduler.results.points import fields, importer
 from scheduler.results.points.model import REVISION_TEXTS, ImportContext
 from scheduler.stats.intervals import Bounds
-from scheduler.track.compare import CompareSettings
+from scheduler.track.compared_series import CompareSettings
 
 _MAX_LENGTHS = {"device": 200, "target": 40, "toolchain": 40, "revision": 100, **REVISION_TEXTS}
 

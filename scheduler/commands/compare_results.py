@@ -10,7 +10,8 @@ from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.errors import UserError
 from scheduler.files import write_atomic
 from scheduler.results.file import read
-from scheduler.track.compare import CompareSettings, Comparison, Status, compare
+from scheduler.track.compare import Comparison, compare
+from scheduler.track.compared_series import CompareSettings, Status
 from scheduler.track.report import explain_difference, markdown, summary
 from scheduler.track.result_series import series_from_results
 

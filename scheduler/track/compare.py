@@ -9,26 +9,41 @@ within ``CompareSettings.equivalence``; otherwise it is unknown.
 
 Pairs of the same code in the same environment are never slower or faster. Their distance is the
 noise floor of everything else in the comparison.
+
+A series with too few samples on a side is compared with its history, if it is given
+(``history_comparison.py``).
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.stats.intervals import Interval
+from scheduler.stats.prediction import History
+from scheduler.track.compared_series import (
+    CompareSettings,
+    MeasuredSeries,
+    Method,
+    SeriesRow,
+    Status,
+)
 from scheduler.track.differences import environment_differences
+from scheduler.track.history_comparison import (
+    HistoryPair,
+    compare_with_history,
+    missing_values,
+    too_short,
+)
 from scheduler.track.ratios import (
     MIN_RATIO_SAMPLES,
     Medians,
     Ratios,
     adjust_p_values,
+    concatenate_ratios,
     geometric_mean,
     medians,
     medians_from_intervals,
@@ -37,85 +52,11 @@ from scheduler.track.ratios import (
 )
 from scheduler.track.sides import Point
 
-
-class Status(StrEnum):
-    """In display order."""
-
-    SLOWER = "slower"
-    FASTER = "faster"
-    UNKNOWN = "cannot be said"
-    SAME = "same"
-    NEW = "new"
-    GONE = "gone"
-
-    @property
-    def label(self) -> str:
-        """The name in pages and reports."""
-        return self.name.lower()
-
-
-@dataclass(frozen=True)
-class CompareSettings:
-    """Fractions of a time: 0.01 is 1%. ``floor`` is the least noise from run to run, unless pairs
-    of the same code show more."""
-
-    least_effect: float = 0.01
-    equivalence: float = 0.03
-    false_discoveries: float = 0.05
-    floor: float = 0.002
-
+_DEFAULT_SETTINGS = CompareSettings()
+_NO_HISTORIES: Mapping[str, History] = {}
 
 MIN_PAIRS = 10
 """The fewest pairs of the same code from which the noise floor is estimated."""
-
-
-@dataclass(frozen=True)
-class MeasuredSeries:
-    """A series on one side: its name, its group (for means), its samples (times, above 0) and, if
-    known, the conditions of the measurement.
-
-    ``interval`` replaces samples that are missing; it is used only without samples. ``groups`` are
-    further groups that it counts in. ``unusable`` says why it cannot be compared, whatever its
-    samples are.
-    """
-
-    series: str
-    group: str
-    samples: npt.NDArray[np.float64]
-    point: Point | None = None
-    interval: Interval | None = None
-    groups: tuple[str, ...] = ()
-    unusable: str = ""
-
-    @property
-    def n(self) -> int:
-        """The number of samples."""
-        if self.samples.size or self.interval is None:
-            return self.samples.size
-        return self.interval.n
-
-
-@dataclass(frozen=True)
-class SeriesRow:
-    """One series. The ratio is after by before, above 1 for slower, with its 95% interval; None if
-    there is none. ``reason`` says why the result is unknown; ``q`` is the p-value corrected for the
-    number of series."""
-
-    series: str
-    group: str
-    status: Status
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n_before: int = 0
-    n_after: int = 0
-    q: float | None = None
-    reason: str = ""
-
-    def sort_key(self) -> tuple[int, float, str]:
-        """Return the display order: by status, the largest effect first."""
-        effect = abs(math.log(self.ratio)) if self.ratio else 0.0
-        return _STATUS_ORDER[self.status], -effect, self.series
 
 
 @dataclass(frozen=True)
@@ -153,10 +94,14 @@ class Comparison:
 def compare(
     before: Sequence[MeasuredSeries],
     after: Sequence[MeasuredSeries],
-    settings: CompareSettings = CompareSettings(),
+    settings: CompareSettings = _DEFAULT_SETTINGS,
+    histories: Mapping[str, History] = _NO_HISTORIES,
 ) -> Comparison:
-    """Compare two sides; series are matched by name. Raises ``ValueError`` for a duplicate name on
-    a side, and for samples that are not above 0."""
+    """Compare two sides; series are matched by name. ``histories`` are the times of single runs up
+    to the side before, in the environment of the side after.
+
+    Raises ``ValueError`` for a duplicate name on a side, and for samples that are not above 0.
+    """
     old_by_name, new_by_name = _by_name(before), _by_name(after)
     rows = [
         SeriesRow(name, new_by_name[name].group, Status.NEW)
@@ -166,46 +111,61 @@ def compare(
         SeriesRow(name, old_by_name[name].group, Status.GONE)
         for name in old_by_name.keys() - new_by_name.keys()
     ]
-    pairs = []
+    pairs, history_pairs = [], []
     for name in sorted(old_by_name.keys() & new_by_name.keys()):
-        before_series, after_series = old_by_name[name], new_by_name[name]
-        reason = _not_comparable(before_series, after_series)
+        pair = old_by_name[name], new_by_name[name]
+        history = histories.get(name)
+        lacking = _too_few_samples(*pair)
+        reason = _not_comparable(*pair, lacking, history)
         if reason:
-            counts = {"n_before": before_series.n, "n_after": after_series.n}
-            rows.append(
-                SeriesRow(name, before_series.group, Status.UNKNOWN, **counts, reason=reason)
-            )
+            row = SeriesRow(name, pair[0].group, Status.UNKNOWN, reason=reason)
+            rows.append(replace(row, n_before=pair[0].n, n_after=pair[1].n))
+        elif lacking and history is not None:
+            is_same = _same_code(pair[0].point, pair[1].point)
+            history_pairs.append(HistoryPair(*pair, history, is_same))
         else:
-            pairs.append((before_series, after_series))
+            pairs.append(pair)
+    by_samples = _compare_samples(pairs, settings)
+    by_history = compare_with_history(history_pairs, settings)
+    compared = [*(new for _, new in pairs), *(pair.after for pair in history_pairs)]
+    groups = _group_means(
+        concatenate_ratios([by_samples.ratios, by_history.ratios]),
+        np.array(
+            [*by_samples.is_same_code, *(pair.is_same_code for pair in history_pairs)], np.bool_
+        ),
+        [(series.group, *series.groups) for series in compared],
+    )
+    ordered = sorted([*rows, *by_samples.rows, *by_history.rows], key=SeriesRow.sort_key)
+    return Comparison(tuple(ordered), groups, settings, by_samples.floor, by_samples.same_count)
+
+
+@dataclass(frozen=True)
+class _SampleComparison:
+    """The rows of pairs with enough samples, their ratios in the order of the pairs, and the noise
+    floor with the number of pairs that it comes from (0: from the settings)."""
+
+    rows: Sequence[SeriesRow]
+    ratios: Ratios
+    is_same_code: npt.NDArray[np.bool_]
+    floor: float
+    same_count: int
+
+
+def _compare_samples(
+    pairs: Sequence[tuple[MeasuredSeries, MeasuredSeries]], settings: CompareSettings
+) -> _SampleComparison:
     floor, same_count = settings.floor, 0
-    groups: tuple[GroupMean, ...] = ()
-    if pairs:
-        before_medians, after_medians = (
-            _medians([pair[side] for pair in pairs]) for side in (0, 1)
+    before_medians, after_medians = (_medians([pair[side] for pair in pairs]) for side in (0, 1))
+    is_same_code = np.array([_same_code(old.point, new.point) for old, new in pairs], np.bool_)
+    if is_same_code.sum() >= MIN_PAIRS:
+        same_count = int(is_same_code.sum())
+        same_before, same_after = (
+            side.select(is_same_code) for side in (before_medians, after_medians)
         )
-        is_same_code = np.array(
-            [
-                _same_code(before_series.point, after_series.point)
-                for before_series, after_series in pairs
-            ]
-        )
-        if is_same_code.sum() >= MIN_PAIRS:
-            same_count = int(is_same_code.sum())
-            floor = max(
-                floor,
-                noise_floor(
-                    before_medians.select(is_same_code), after_medians.select(is_same_code)
-                ),
-            )
-        series_ratios = ratios(before_medians, after_medians, floor)
-        rows += _rows(pairs, series_ratios, is_same_code, settings)
-        groups = _group_means(
-            series_ratios,
-            is_same_code,
-            [(new_by_name.group, *new_by_name.groups) for _, new_by_name in pairs],
-        )
-    ordered = tuple(sorted(rows, key=SeriesRow.sort_key))
-    return Comparison(ordered, groups, settings, floor, same_count)
+        floor = max(floor, noise_floor(same_before, same_after))
+    pair_ratios = ratios(before_medians, after_medians, floor)
+    rows = _rows(pairs, pair_ratios, is_same_code, settings)
+    return _SampleComparison(rows, pair_ratios, is_same_code, floor, same_count)
 
 
 def _by_name(side: Sequence[MeasuredSeries]) -> dict[str, MeasuredSeries]:
@@ -220,19 +180,31 @@ def _by_name(side: Sequence[MeasuredSeries]) -> dict[str, MeasuredSeries]:
     return by_name
 
 
-def _not_comparable(before: MeasuredSeries, after: MeasuredSeries) -> str:
-    """Return why a series cannot be compared; "" if it can."""
+def _not_comparable(
+    before: MeasuredSeries, after: MeasuredSeries, lacking: str, history: History | None
+) -> str:
+    """Return why a series cannot be compared; "" if it can. ``lacking`` is the number of samples if
+    they are too few."""
     if before.unusable or after.unusable:
         return before.unusable or after.unusable
+    if lacking and history is None:
+        return f"insufficient data: {lacking}, at least {MIN_RATIO_SAMPLES} required"
+    if before.point is not None and after.point is not None:
+        differences = environment_differences(before.point, after.point)
+        if differences:
+            changed = "; ".join(difference.sentence for difference in differences)
+            return f"different environment: {changed}"
+    if lacking and history is not None and missing_values(history):
+        return too_short(lacking, history)
+    return ""
+
+
+def _too_few_samples(before: MeasuredSeries, after: MeasuredSeries) -> str:
+    """Return the number of samples if a side has too few; "" otherwise."""
     fewest = min(before.n, after.n)
-    if fewest < MIN_RATIO_SAMPLES:
-        samples = "1 sample" if fewest == 1 else f"{fewest} samples"
-        return f"insufficient data: {samples}, at least {MIN_RATIO_SAMPLES} required"
-    if before.point is None or after.point is None:
+    if fewest >= MIN_RATIO_SAMPLES:
         return ""
-    differences = environment_differences(before.point, after.point)
-    changed = "; ".join(difference.sentence for difference in differences)
-    return f"different environment: {changed}" if changed else ""
+    return "1 sample" if fewest == 1 else f"{fewest} samples"
 
 
 def _same_code(before: Point | None, after: Point | None) -> bool:
@@ -246,8 +218,8 @@ def _same_code(before: Point | None, after: Point | None) -> bool:
 
 def _medians(side: Sequence[MeasuredSeries]) -> Medians:
     """Return medians of the samples, or of the interval for series without samples."""
-    sampled = np.array([series.samples.size > 0 for series in side])
-    counts = np.array([series.n for series in side])
+    sampled = np.array([series.samples.size > 0 for series in side], np.bool_)
+    counts = np.array([series.n for series in side], np.int64)
     result = Medians(np.empty(len(side)), np.empty(len(side)), counts)
     samples = [series.samples for series in side if series.samples.size]
     intervals = [series.interval for series in side if series.interval and not series.samples.size]
@@ -295,6 +267,7 @@ def _rows(
                 new.n,
                 None if is_same else p_value,
                 reason,
+                Method.SAMPLES,
             )
         )
     return result
@@ -322,6 +295,3 @@ def _group_means(
         )
         for name, group_indices in sorted(indices.items())
     )
-
-
-_STATUS_ORDER = {status: position for position, status in enumerate(Status)}

@@ -112,6 +112,15 @@ def ratios(before: Medians, after: Medians, floor: float) -> Ratios:
     return Ratios(after.logs - before.logs, np.sqrt(before_variance + after_variance), freedom)
 
 
+def concatenate_ratios(parts: Sequence[Ratios]) -> Ratios:
+    """Return the ratios of all parts in order."""
+    return Ratios(
+        np.concatenate([part.logs for part in parts]),
+        np.concatenate([part.errors for part in parts]),
+        np.concatenate([part.freedom for part in parts]),
+    )
+
+
 def noise_floor(before: Medians, after: Medians) -> float:
     """Return the noise floor of one side from pairs of the same code in the same environment: their
     spread beyond what their own samples explain."""

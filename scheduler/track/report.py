@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from scheduler.text import one_line
 from scheduler.track.causes import explain
-from scheduler.track.compare import Comparison, MeasuredSeries, SeriesRow, Status
+from scheduler.track.compare import Comparison
+from scheduler.track.compared_series import MeasuredSeries, SeriesRow, Status
 from scheduler.track.differences import Aspect
 from scheduler.track.evidence import cause_text
 from scheduler.track.sides import Side

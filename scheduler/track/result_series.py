@@ -13,7 +13,7 @@ from scheduler.ir.bindings import format_bindings
 from scheduler.results.model import (
     Results,
 )
-from scheduler.track.compare import MeasuredSeries
+from scheduler.track.compared_series import MeasuredSeries
 from scheduler.track.ratios import MIN_RATIO_SAMPLES
 from scheduler.track.sides import Alternative, CodeObject, Compiler, Environment, Point
 

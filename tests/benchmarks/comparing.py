@@ -20,7 +20,8 @@ from time import perf_counter
 
 import numpy as np
 
-from scheduler.track.compare import Comparison, MeasuredSeries, Status, compare
+from scheduler.track.compare import Comparison, compare
+from scheduler.track.compared_series import MeasuredSeries, Status
 from scheduler.track.sides import CodeObject, Compiler, Environment, Point
 from tests.benchmarks.printing import say
 

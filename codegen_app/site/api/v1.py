@@ -53,7 +53,7 @@ from codegen_app.web.addresses import absolute_url
 from scheduler.errors import MachineError, UserError
 from scheduler.results import points
 from scheduler.text import one_line
-from scheduler.track.compare import CompareSettings
+from scheduler.track.compared_series import CompareSettings
 
 api = NinjaAPI(
     title="Kiln",

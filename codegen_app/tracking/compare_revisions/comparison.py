@@ -29,14 +29,8 @@ from codegen_app.tracking.compare_revisions.sides import ComparedSide, resolve_s
 from codegen_app.tracking.models import Source
 from codegen_app.web.row import build_row
 from scheduler.ir.bindings import format_bindings
-from scheduler.track.compare import (
-    CompareSettings,
-    Comparison,
-    MeasuredSeries,
-    SeriesRow,
-    Status,
-    compare,
-)
+from scheduler.track.compare import Comparison, compare
+from scheduler.track.compared_series import CompareSettings, MeasuredSeries, SeriesRow, Status
 from scheduler.track.report import explain_difference, markdown, table_rows
 from scheduler.track.resources import is_emulated
 

@@ -14,7 +14,7 @@ from codegen_app.tracking.compare_revisions.queries import (
     StoredSeries,
 )
 from scheduler.stats.intervals import Interval
-from scheduler.track.compare import MeasuredSeries
+from scheduler.track.compared_series import MeasuredSeries
 from scheduler.track.facts import environment_of, parse_readings, point_of
 from scheduler.track.ratios import MIN_RATIO_SAMPLES
 from scheduler.track.sides import CodeObject, Environment, Point

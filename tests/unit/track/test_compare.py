@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from scheduler.stats.intervals import median_interval
-from scheduler.track.compare import CompareSettings, Comparison, MeasuredSeries, Status, compare
+from scheduler.track.compare import Comparison, compare
+from scheduler.track.compared_series import CompareSettings, MeasuredSeries, Status
 from scheduler.track.ratios import adjust_p_values, medians, noise_floor, ratios
 from scheduler.track.report import explain_difference, markdown, summary
 from scheduler.track.sides import Point

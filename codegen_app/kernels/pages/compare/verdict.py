@@ -14,7 +14,8 @@ from codegen_app.kernels.models import Build
 from codegen_app.tuning.models import BenchmarkResult
 from codegen_app.tuning.models.benchmark_result import WITH_ORIGIN
 from scheduler.ir.bindings import format_bindings
-from scheduler.track.compare import CompareSettings, MeasuredSeries, Status, compare
+from scheduler.track.compare import compare
+from scheduler.track.compared_series import CompareSettings, MeasuredSeries, Status
 from scheduler.track.ratios import MIN_RATIO_SAMPLES
 
 _SETTINGS = CompareSettings()

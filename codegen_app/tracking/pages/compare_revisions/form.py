@@ -6,7 +6,7 @@ from django import forms
 
 from codegen_app.tracking.compare_revisions.comparison import STATUS_NAMES, Grouping
 from codegen_app.web.forms.query import Number, QueryForm, Text
-from scheduler.track.compare import CompareSettings
+from scheduler.track.compared_series import CompareSettings
 
 
 class RevisionsForm(QueryForm):

@@ -20,7 +20,8 @@ from codegen_app.tracking.compare_revisions.comparison import (
 from codegen_app.tracking.compare_revisions.sides import BRANCH, RUN, ComparedSide, revision_text
 from codegen_app.tracking.models import Datum, Revision
 from codegen_app.tuning.models import TuningRun
-from scheduler.track.compare import CompareSettings, GroupMean
+from scheduler.track.compare import GroupMean
+from scheduler.track.compared_series import CompareSettings
 
 PAGE_SIZE = 100
 _MAX_BRANCHES, _MAX_REVISIONS, _MAX_RUNS = 12, 40, 12
