@@ -16,7 +16,7 @@ from scheduler.track.compared_series import CompareSettings
 
 _MAX_LENGTHS = {"device": 200, "target": 40, "toolchain": 40, "revision": 100, **REVISION_TEXTS}
 
-StatusName = Literal["slower", "faster", "unknown", "same", "new", "gone"]
+StatusName = Literal["slower", "faster", "uncertain", "unknown", "same", "new", "gone"]
 
 
 class Parameters(Schema):
@@ -217,7 +217,8 @@ class SideRow(Schema):
 
 class ComparedSeries(Schema):
     """A series on both sides. “ratio” is after / before with its 95% interval, null if unknown.
-    Above 1 is slower, also for metrics where higher is better."""
+    Above 1 is slower, also for metrics where higher is better. By history, “before” is the level of
+    the last “n_before” points, and “after” the median of “n_after” runs."""
 
     series: int
     name: str
@@ -238,11 +239,42 @@ class ComparedSeries(Schema):
     n_before: int
     n_after: int
     q: float | None = Field(description="The p-value, corrected for the number of series.")
+    method: Literal["samples", "history", ""] = Field(
+        description="What the series was compared by: the samples of both sides; or, if a side has"
+        " fewer than 5, the history of the trunk up to “before”. Empty if it was not compared."
+    )
+    expected_low: float | None = Field(
+        description="By history, “after” is expected from here on, in the unit of the series."
+    )
+    expected_high: float | None = Field(description="The other end of the expected range.")
+    rerun: int = Field(
+        description="How many more measurements would settle an uncertain result; else 0."
+    )
+    rerun_side: Literal["before", "after", ""] = Field(description="The side to measure again.")
     why: str = Field(
         description="The cause of the change, or the reason why the status is unknown."
     )
     groups: list[str]
     origin: str = Field(description="“emulated” or “generated”; empty if measured on a device.")
+
+
+class RerunRow(Schema):
+    """A series to measure again, at the revision of a side."""
+
+    series: int
+    problem: str
+    sizes: dict[str, int]
+    target: str
+    device_name: str
+    toolchain: str
+    metric: str
+    unit: str
+    revision: str
+    branch: str
+    repository: str
+    side: Literal["before", "after"]
+    runs: int = Field(description="How many more measurements are needed.")
+    why: str
 
 
 class GroupMean(Schema):
@@ -261,7 +293,14 @@ class ComparisonAnswer(Schema):
     before: SideRow
     after: SideRow
     counts: dict[str, int] = Field(description="The number of series by status, without filters.")
-    compared: int = Field(description="The number of series that are slower, faster or the same.")
+    judged: int = Field(
+        description="The number of series that are slower, faster or the same. 0: the comparison"
+        " says nothing."
+    )
+    compared: int = Field(description="As “judged”, for older clients.")
+    rerun: list[RerunRow] = Field(
+        description="Uncertain series to measure again, at most 1,000; the largest effect first."
+    )
     floor: float = Field(description="The run-to-run noise as a fraction: 0.002 is 0.2%.")
     pairs: int = Field(description="The number of same-code series behind “floor”; 0 if assumed.")
     group: Grouping

@@ -113,9 +113,9 @@ class SeriesRow:
     there is none. ``reason`` says why the result is unknown; ``q`` is the p-value corrected for the
     number of series.
 
-    By history, "before" is the level of ``n_before`` earlier values, and the median of ``n_after``
-    new ones is expected between ``expected_low`` and ``expected_high``. ``rerun`` more measurements
-    of ``rerun_side`` are needed if the result is uncertain.
+    By history, "before" is the level of ``n_before`` earlier values, and the ratio of ``n_after``
+    new ones to it is expected between ``expected_low`` and ``expected_high``. ``rerun`` more
+    measurements of ``rerun_side`` are needed if the result is uncertain.
     """
 
     series: str

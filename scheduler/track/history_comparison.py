@@ -128,11 +128,12 @@ def _ratios(test: _Test) -> Ratios:
 def _rows(test: _Test, settings: CompareSettings) -> list[SeriesRow]:
     margin = np.log1p(settings.least_effect)
     low, high = test.prediction.interval(test.counts, settings.expected)
-    expected = np.exp(low - margin), np.exp(high + margin)
+    levels = test.prediction.levels
+    expected = np.exp(low - levels - margin), np.exp(high - levels + margin)
     ratio_low, ratio_high = _ratios(test).interval()
     reruns = _reruns(test, settings)
     columns = (
-        *(np.exp(test.logs - test.prediction.levels), ratio_low, ratio_high),
+        *(np.exp(test.logs - levels), ratio_low, ratio_high),
         *(*expected, test.q, test.prediction.n, test.counts, reruns),
     )
     statuses = [_status(test, index, high, settings) for index in range(len(test.pairs))]
@@ -181,7 +182,7 @@ def _status(test: _Test, index: int, high: Floats, settings: CompareSettings) ->
         if distance * step > 0 and abs(distance) < 2 * abs(step):
             return Status.UNCERTAIN, (
                 f"the side before is suspected to be at {suspicion.ratio:.3g} times its level"
-                f" already, n = {suspicion.n}: measure it again"
+                f" already, n = {suspicion.n}"
             )
     if test.q[index] <= settings.false_positives:
         return (Status.SLOWER if distance > 0 else Status.FASTER), ""

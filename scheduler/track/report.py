@@ -11,12 +11,13 @@ from scheduler.track.compare import Comparison
 from scheduler.track.compared_series import MeasuredSeries, SeriesRow, Status
 from scheduler.track.differences import Aspect
 from scheduler.track.evidence import cause_text
+from scheduler.track.ratios import MIN_RATIO_SAMPLES
 from scheduler.track.sides import Side
 
 _MAX_ROWS = 50
 _MAX_REASONS = 3
 _DIGEST_ASPECTS = (Aspect.REVISION, Aspect.SOURCE, Aspect.CODE)  # hashes: the cause says as much
-_EXPANDED_STATUSES = (Status.SLOWER, Status.FASTER)  # not folded: reviewers look for these
+_EXPANDED_STATUSES = (Status.SLOWER, Status.FASTER, Status.UNCERTAIN)  # reviewers look for these
 
 
 def summary(comparison: Comparison) -> str:
@@ -40,6 +41,14 @@ def explain_difference(before: MeasuredSeries, after: MeasuredSeries) -> str:
     return f"{cause_text(result.cause)}{candidates}: {reasons}"
 
 
+def stated_reason(row: SeriesRow) -> str:
+    """Return the reason of a row's result, and how often to measure an uncertain one again."""
+    if not row.rerun:
+        return row.reason
+    times = "once" if row.rerun == 1 else f"{row.rerun} times"
+    return f"{row.reason}: measure the side {row.rerun_side} {times} more"
+
+
 def table_rows(comparison: Comparison) -> tuple[SeriesRow, ...]:
     """Return the rows that ``markdown`` shows."""
     return tuple(row for status in Status for row in comparison.select(status)[:_MAX_ROWS])
@@ -48,7 +57,7 @@ def table_rows(comparison: Comparison) -> tuple[SeriesRow, ...]:
 def markdown(
     comparison: Comparison,
     titles: tuple[str, str],
-    reasons: Callable[[SeriesRow], str] = lambda row: row.reason,
+    reasons: Callable[[SeriesRow], str] = stated_reason,
 ) -> str:
     """Return tables by status, slower and faster open, the rest folded; at most 50 rows each.
 
@@ -75,6 +84,16 @@ def markdown(
     source = (
         f"from {comparison.pairs:,} series with the same code" if comparison.pairs else "assumed"
     )
+    if not comparison.compared:
+        sections.insert(1, "**No series could be compared.** See the reasons below.")
+    if any(row.expected_high is not None for row in comparison.rows):
+        sections.append(
+            f"Series with fewer than {MIN_RATIO_SAMPLES} samples on a side: the side before is the"
+            f" level of the last points of the trunk. Expected: {settings.expected:.0%} of new"
+            " values, by the noise of these points. Slower, faster: outside, with"
+            f" {settings.false_positives:.0%} false positives over all series. Uncertain: measure"
+            " again."
+        )
     sections.append(
         "Ratios of median times; above 1 is slower. Slower, faster: by more than "
         f"{settings.least_effect:.0%}, with {settings.false_discoveries:.0%} false discoveries "
@@ -94,20 +113,27 @@ def _section(
     else:
         yield f"<details><summary>{title}</summary>"
     yield ""
-    yield "| series | after / before | 95% interval | n | reason |"
-    yield "|---|---:|---:|---:|---|"
+    has_expected = any(row.expected_high is not None for row in rows)
+    yield f"| series | after / before | 95% interval |{' expected |' * has_expected} n | reason |"
+    yield f"|---|---:|---:|{'---:|' * has_expected}---:|---|"
     for row in rows[:_MAX_ROWS]:
         ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
-        is_bounded = row.low is not None and row.high is not None
-        interval = f"{row.low:.3f} to {row.high:.3f}" if is_bounded else ""
+        interval = _range(row.low, row.high)
+        if has_expected:
+            interval += f" | {_range(row.expected_low, row.expected_high)}"
         counts = f"{row.n_before:,}, {row.n_after:,}" if row.n_before or row.n_after else ""
-        yield f"| {_cell(row.series)} | {ratio} | {interval} | {counts} | {_cell(reasons(row))} |"
+        reason = _cell(reasons(row))
+        yield f"| {_cell(row.series)} | {ratio} | {interval} | {counts} | {reason} |"
     if len(rows) > _MAX_ROWS:
         yield ""
         yield f"{len(rows) - _MAX_ROWS:,} more rows not shown."
     if status not in _EXPANDED_STATUSES:
         yield ""
         yield "</details>"
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
 def _cell(text: str) -> str:

@@ -24,6 +24,8 @@ WHIMSICAL = re.compile(
 )
 #: A lease is lost in the literature, and a worker process in multiprocessing's libraries.
 LOST = {"LeaseLostError", "WorkerLostError", "lease_lost", "on_lease_lost"}
+#: A field of the API: how many series of a comparison got a result.
+API = {"judged"}
 
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
 #: Command lines of other programs.
@@ -69,7 +71,7 @@ def words(identifier: str) -> list[str]:
 
 
 def whimsical(tree: ast.Module) -> set[str]:
-    names = set(identifiers(tree)) - LOST
+    names = set(identifiers(tree)) - LOST - API
     return {name for name in names if any(WHIMSICAL.fullmatch(word) for word in words(name))}
 
 

@@ -234,8 +234,9 @@ def series_data(
     summary="Compare two revisions, branches or runs",
 )
 def compare(request: HttpRequest, parameters: Query[Comparing]) -> dict[str, Any]:
-    """Compare all series: slower, faster, same, new, gone or unknown.
+    """Compare all series: slower, faster, uncertain, same, new, gone or unknown.
 
+    If a side has fewer than 5 samples of a series, the trunk's history up to “before” decides.
     A side that does not exist or is ambiguous is an error (422), which lists the candidates.
     """
     check_parameters(request, Comparing.model_fields)
@@ -255,7 +256,9 @@ def compare(request: HttpRequest, parameters: Query[Comparing]) -> dict[str, Any
         "before": comparison.before,
         "after": comparison.after,
         "counts": comparison.counts,
+        "judged": comparison.comparison.compared,
         "compared": comparison.comparison.compared,
+        "rerun": comparison.reruns(),
         "floor": comparison.comparison.floor,
         "pairs": comparison.comparison.pairs,
         "group": comparison.grouping,

@@ -8,15 +8,21 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-import numpy as np
 from django.urls import reverse
 
+from codegen_app.tracking.compare_revisions.histories import NewValues, load_histories
 from codegen_app.tracking.compare_revisions.queries import (
     StoredPoint,
     StoredSeries,
     StoredSides,
     load_facts,
     load_sides,
+)
+from codegen_app.tracking.compare_revisions.rows import (
+    EMULATED,
+    ComparedRow,
+    RerunRow,
+    row_figures,
 )
 from codegen_app.tracking.compare_revisions.samples import (
     HIGHER,
@@ -29,14 +35,22 @@ from codegen_app.tracking.compare_revisions.sides import ComparedSide, resolve_s
 from codegen_app.tracking.models import Source
 from codegen_app.web.row import build_row
 from scheduler.ir.bindings import format_bindings
+from scheduler.stats.prediction import History
 from scheduler.track.compare import Comparison, compare
-from scheduler.track.compared_series import CompareSettings, MeasuredSeries, SeriesRow, Status
-from scheduler.track.report import explain_difference, markdown, table_rows
+from scheduler.track.compared_series import (
+    CompareSettings,
+    MeasuredSeries,
+    SeriesRow,
+    SideName,
+    Status,
+)
+from scheduler.track.ratios import MIN_RATIO_SAMPLES
+from scheduler.track.report import explain_difference, markdown, stated_reason, table_rows
 from scheduler.track.resources import is_emulated
 
+MAX_RERUNS = 1_000
 NO_GRAPH = "no graph"
 DEFAULT_SETTINGS = CompareSettings()
-_EMULATED = "emulated"
 _MOVED = (Status.SLOWER, Status.FASTER)
 
 
@@ -51,46 +65,6 @@ class Grouping(StrEnum):
 #: Statuses as addresses and programs write them.
 STATUS_NAMES: Mapping[Status, str] = {status: status.name.lower() for status in Status}
 STATUSES: Mapping[str, Status] = {name: status for status, name in STATUS_NAMES.items()}
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """One series. ``before`` and ``after`` are medians in its unit; ``ratio`` is the slowdown with
-    its 95% interval: above 1 is slower, also for metrics where higher is better. ``why`` is the
-    cause of a change, or why the result is unknown; ``origin`` is "emulated" or "generated" if the
-    series was not measured on a device."""
-
-    series: int
-    name: str
-    url: str
-    problem: str
-    sizes: Mapping[str, int]
-    target: str
-    device: str
-    toolchain: str
-    metric: str
-    unit: str
-    better: str
-    status: str
-    before: float | None
-    after: float | None
-    ratio: float | None
-    low: float | None
-    high: float | None
-    n_before: int
-    n_after: int
-    q: float | None
-    why: str
-    groups: tuple[str, ...]
-    origin: str
-
-    @property
-    def is_emulated(self) -> bool:
-        return self.origin == _EMULATED
-
-    @property
-    def is_generated(self) -> bool:
-        return self.origin == Source.GENERATED.value
 
 
 @dataclass(frozen=True)
@@ -130,7 +104,7 @@ class RevisionComparison:
         for row in rows:
             series = self._series[row.series]
             before, after = (side.get(row.series) for side in self._sides)
-            origin = _EMULATED if is_emulated(series.target) else ""
+            origin = EMULATED if is_emulated(series.target) else ""
             if any(
                 side[row.series].source == Source.GENERATED
                 for side in self._newest
@@ -145,15 +119,11 @@ class RevisionComparison:
                     name=row.series,
                     url=reverse("series", args=[series.id]),
                     status=STATUS_NAMES[row.status],
-                    before=_median(before, series),
-                    after=_median(after, series),
-                    ratio=row.ratio,
-                    low=row.low,
-                    high=row.high,
-                    n_before=before.n if before else 0,
-                    n_after=after.n if after else 0,
-                    q=row.q,
-                    why=causes.get(row.series, row.reason),
+                    **row_figures(row, before, after, series.better == HIGHER),
+                    method=row.method.value,
+                    rerun=row.rerun,
+                    rerun_side=row.rerun_side.value,
+                    why=causes.get(row.series, stated_reason(row)),
                     groups=self._groups(row),
                     origin=origin,
                 )
@@ -165,11 +135,33 @@ class RevisionComparison:
         old, new = (side[name].id for side in self._newest)
         return old, new
 
+    def reruns(self, most: int = MAX_RERUNS) -> tuple[RerunRow, ...]:
+        """Return the uncertain series to measure again, with the revision of the side."""
+        rows = [row for row in self.comparison.rows if row.rerun][:most]
+        sides = {SideName.BEFORE: self.before, SideName.AFTER: self.after}
+        return tuple(
+            build_row(
+                RerunRow,
+                self._series[row.series],
+                series=self._series[row.series].id,
+                device_name=self._series[row.series].device,
+                revision=sides[row.rerun_side].name,
+                branch=next(iter(sides[row.rerun_side].branches), ""),
+                repository=sides[row.rerun_side].repository,
+                side=row.rerun_side.value,
+                runs=row.rerun,
+                why=row.reason,
+            )
+            for row in rows
+        )
+
     def markdown(self, url: str = "") -> str:
         """Return Markdown for a pull request, with a link to the full comparison (1 query)."""
         titles = self.before.title, self.after.title
         causes = self._causes(table_rows(self.comparison))
-        text = markdown(self.comparison, titles, lambda row: causes.get(row.series, row.reason))
+        text = markdown(
+            self.comparison, titles, lambda row: causes.get(row.series, stated_reason(row))
+        )
         return f"{text}\n[All series]({url})\n" if url else text
 
     def _causes(self, rows: Iterable[SeriesRow]) -> dict[str, str]:
@@ -201,8 +193,9 @@ def compare_sides(
     grouping: Grouping = Grouping.GRAPH,
     settings: CompareSettings = DEFAULT_SETTINGS,
 ) -> RevisionComparison:
-    """Compare two sides given as texts (see ``resolve_sides``) in at most 9 queries, however many
-    series there are. Raises ``UserError`` if a side cannot be found."""
+    """Compare two sides given as texts (see ``resolve_sides``) in at most 9 queries, and 4 more for
+    the histories of series with few samples, however many series there are. Raises ``UserError`` if
+    a side cannot be found."""
     old, new = resolve_sides(before, after, repository)
     found = load_sides(old, new)
     names = _names(found.series.values())
@@ -210,6 +203,7 @@ def compare_sides(
     conditions = Conditions(found.conditions)
     measured: tuple[dict[str, MeasuredSeries], dict[str, MeasuredSeries]] = {}, {}
     newest: tuple[dict[str, StoredPoint], dict[str, StoredPoint]] = {}, {}
+    few_samples: list[NewValues] = []
     for key, series in found.series.items():
         name = names[key]
         both = match_environments(found.before.get(key, ()), found.after.get(key, ()), conditions)
@@ -218,15 +212,51 @@ def compare_sides(
                 last = newest[place][name] = points[0]
                 point = conditions.point(series, last) if last.value > 0 else None
                 measured[place][name] = side_samples(name, groups[key], series, points, point)
+        sides = [side[name] for side in measured if name in side]
+        if old.is_trunk and _needs_history(sides):
+            few_samples += _new_values(series, both, old)
+    histories: dict[str, History] = {}
+    for key, past in load_histories(few_samples, new, conditions).items():
+        name, series = names[key], found.series[key]
+        histories[name] = past.history
+        if past.replaces_before:
+            newest[0][name] = past.newest
+            point = conditions.point(series, past.newest)
+            measured[0][name] = side_samples(name, groups[key], series, [past.newest], point)
     return RevisionComparison(
         before=old,
         after=new,
         grouping=grouping,
-        comparison=compare(list(measured[0].values()), list(measured[1].values()), settings),
+        comparison=compare(
+            list(measured[0].values()), list(measured[1].values()), settings, histories
+        ),
         _series={names[key]: series for key, series in found.series.items()},
         _sides=measured,
         _newest=newest,
     )
+
+
+def _needs_history(sides: Sequence[MeasuredSeries]) -> bool:
+    """Whether samples cannot decide: on a side there are too few, or none."""
+    if any(side.unusable for side in sides):
+        return False
+    return len(sides) < 2 or min(side.n for side in sides) < MIN_RATIO_SAMPLES
+
+
+def _new_values(
+    series: StoredSeries,
+    both: tuple[Sequence[StoredPoint], Sequence[StoredPoint]],
+    before: ComparedSide,
+) -> list[NewValues]:
+    """Return the new values of a series; none without a point on the side after, or if the place of
+    the side before in the history is unknown."""
+    moments = [point.at for point in both[0]]
+    if before.at is not None:
+        moments.append(before.at)
+    if not both[1] or not moments:
+        return []
+    old = both[0][0] if both[0] else None
+    return [NewValues(series.id, series.better, old, both[1][0], max(moments))]
 
 
 def _names(series: Iterable[StoredSeries]) -> dict[int, str]:
@@ -255,14 +285,3 @@ def _groupings(found: StoredSides, grouping: Grouping) -> dict[int, tuple[str, .
             names = found.graphs.get(series.own_problem or 0, ()) or (NO_GRAPH,)
         groups[key] = tuple(f"{name}, {series.metric}" if is_mixed else name for name in names)
     return groups
-
-
-def _median(side: MeasuredSeries | None, series: StoredSeries) -> float | None:
-    if side is None:
-        return None
-    if side.samples.size:
-        median = float(np.median(side.samples))
-    else:
-        assert side.interval is not None
-        median = side.interval.median
-    return 1 / median if series.better == HIGHER and not side.unusable else median

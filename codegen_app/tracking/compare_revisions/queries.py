@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -22,7 +23,7 @@ WITH_SAMPLES = 4
 # Newest first within a series. Formatted separately for revisions and runs, so that each uses its
 # index.
 _POINTS = """
-SELECT series_id, id, value, low, high, n, conditions_id, source,
+SELECT series_id, id, value, low, high, n, conditions_id, source, at,
     CASE WHEN place <= %s THEN samples END
 FROM (
     SELECT *, row_number() OVER (PARTITION BY series_id ORDER BY measured_at DESC, id DESC) AS place
@@ -31,7 +32,7 @@ FROM (
 WHERE place <= %s ORDER BY series_id, place
 """
 _POINTS_OF_SERIES = """
-SELECT revision_id, id, value, low, high, n, conditions_id, source,
+SELECT revision_id, id, value, low, high, n, conditions_id, source, at,
     CASE WHEN place <= %s THEN samples END
 FROM (
     SELECT *,
@@ -77,6 +78,7 @@ class StoredPoint:
     n: int
     conditions: int
     source: str
+    at: datetime
     samples: Sequence[float] | None
 
 
@@ -125,31 +127,35 @@ def load_sides(before: ComparedSide, after: ComparedSide) -> StoredSides:
     old, new = _points(before), _points(after)
     series = {
         key: StoredSeries(key, problem, own_problem, json.loads(sizes), *others)
-        for key, problem, own_problem, sizes, *others in _rows(_SERIES, [list({*old, *new})])
+        for key, problem, own_problem, sizes, *others in fetch_rows(_SERIES, [list({*old, *new})])
     }
     points = (point for side in (old, new) for points in side.values() for point in points)
     conditions = load_conditions({point.conditions for point in points})
     problems = {row.own_problem for row in series.values() if row.own_problem is not None}
     graphs: dict[int, list[str]] = {}
-    for problem, name in _rows(_GRAPHS, [list(problems)]):
+    for problem, name in fetch_rows(_GRAPHS, [list(problems)]):
         graphs.setdefault(problem, []).append(name)
     return StoredSides(old, new, series, conditions, graphs)
+
+
+def load_conditions(keys: Iterable[int]) -> dict[int, StoredConditions]:
+    """Return the part of conditions that decides whether points can be compared (1 query; none
+    without keys)."""
+    unique_keys = list(set(keys))
+    if not unique_keys:
+        return {}
+    instructions = ["attributes", INSTRUCTIONS_DIGEST]
+    values = [sorted(CODE_FACTS), instructions, instructions, unique_keys]
+    return {key: StoredConditions(*texts) for key, *texts in fetch_rows(_CONDITIONS, values)}
 
 
 def _points(side: ComparedSide) -> dict[int, list[StoredPoint]]:
     column, keys = ("run_id", [side.run]) if side.run else ("revision_id", list(side.keys))
     found: dict[int, list[StoredPoint]] = {}
     statement = _POINTS.format(column=column, valid=VALID.format(datum="datum"))
-    for series, *columns in _rows(statement, [WITH_SAMPLES, keys, MAX_POINTS]):
+    for series, *columns in fetch_rows(statement, [WITH_SAMPLES, keys, MAX_POINTS]):
         found.setdefault(series, []).append(StoredPoint(*columns))
     return found
-
-
-def load_conditions(keys: Iterable[int]) -> dict[int, StoredConditions]:
-    """Return the part of conditions that decides whether points can be compared (1 query)."""
-    instructions = ["attributes", INSTRUCTIONS_DIGEST]
-    values = [sorted(CODE_FACTS), instructions, instructions, list(keys)]
-    return {key: StoredConditions(*texts) for key, *texts in _rows(_CONDITIONS, values)}
 
 
 def load_points_of_series(
@@ -159,17 +165,18 @@ def load_points_of_series(
     query)."""
     found: dict[int, list[StoredPoint]] = {}
     values = [WITH_SAMPLES, series, list(revisions), MAX_POINTS]
-    for revision, *columns in _rows(_POINTS_OF_SERIES, values):
+    for revision, *columns in fetch_rows(_POINTS_OF_SERIES, values):
         found.setdefault(revision, []).append(StoredPoint(*columns))
     return dict(found)
 
 
 def load_facts(conditions: Iterable[int]) -> dict[int, Mapping[str, Any]]:
     """Return all recorded facts of a few conditions, in which causes are searched (1 query)."""
-    return {key: json.loads(text) for key, text in _rows(_FACTS, [list(conditions)])}
+    return {key: json.loads(text) for key, text in fetch_rows(_FACTS, [list(conditions)])}
 
 
-def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
+def fetch_rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
+    """Return all rows of a statement."""
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return list(cursor.fetchall())

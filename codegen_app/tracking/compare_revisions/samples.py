@@ -21,7 +21,7 @@ from scheduler.track.sides import CodeObject, Environment, Point
 
 HIGHER = "higher"
 _EMPTY = np.empty(0)
-_SMALLEST = 1e-300  # smaller values have no finite inverse
+SMALLEST = 1e-300  # smaller values have no finite inverse
 
 
 class Conditions:
@@ -29,9 +29,16 @@ class Conditions:
     points share it."""
 
     def __init__(self, stored: Mapping[int, StoredConditions]) -> None:
-        self._stored = stored
+        self._stored = dict(stored)
         self._environments: dict[tuple[str, str], Environment] = {}
         self._readings: dict[str | None, Mapping[str, float]] = {}
+
+    def __contains__(self, conditions: int) -> bool:
+        return conditions in self._stored
+
+    def add(self, stored: Mapping[int, StoredConditions]) -> None:
+        """Add further conditions."""
+        self._stored.update(stored)
 
     def environment(self, conditions: int) -> str:
         """Return a key that is equal for points measured in the same recorded environment."""
@@ -134,12 +141,16 @@ def side_samples(
         kept = values
     lowest = min(interval.low if interval else min(kept), *values)
     samples = np.array(kept) if kept else _EMPTY
-    unusable = "" if lowest >= _SMALLEST else "a value is at or below 0, so no ratio can be formed"
-    if series.better == HIGHER and not unusable:
+    unusable = "" if lowest >= SMALLEST else "a value is at or below 0, so no ratio can be formed"
+    is_higher = series.better == HIGHER
+    if is_higher and not unusable:
         if interval is None:
             samples = 1 / samples
         else:
             interval = Interval(
                 1 / interval.median, 1 / interval.high, 1 / interval.low, interval.n
             )
-    return MeasuredSeries(name, groups[0], samples, newest, interval, tuple(groups[1:]), unusable)
+    runs = () if unusable else tuple(1 / value if is_higher else value for value in values)
+    return MeasuredSeries(
+        name, groups[0], samples, newest, interval, tuple(groups[1:]), unusable, runs
+    )

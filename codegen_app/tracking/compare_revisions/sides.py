@@ -26,7 +26,7 @@ _LONGEST_NAME = 500
 class ComparedSide:
     """One side. ``text`` is the requested text, ``name`` the resolved revision (or run), ``keys``
     its rows: one commit may have been sent on several branches. ``at`` is when the revision was
-    made or the run began; None if unknown."""
+    made or the run began; None if unknown. ``is_trunk`` says whether a history leads up to it."""
 
     text: str
     name: str
@@ -36,6 +36,7 @@ class ComparedSide:
     keys: tuple[int, ...]
     run: int | None = None
     run_url: str = ""
+    is_trunk: bool = True
 
     @property
     def title(self) -> str:
@@ -193,6 +194,7 @@ def _make_side(
         repository=rows[0].repository,
         at=min(moments, default=None),
         keys=tuple(row.pk for row in rows),
+        is_trunk=any(row.is_trunk for row in rows),
     )
 
 

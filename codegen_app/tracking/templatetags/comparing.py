@@ -18,6 +18,7 @@ register = template.Library()
 _GLYPHS: Mapping[str, str] = {
     "slower": "bad",
     "faster": "ok",
+    "uncertain": "warn",
     "unknown": "warn",
     "same": "wait",
     "new": "run",

@@ -28,7 +28,10 @@ from tests.support.measured_revisions import FACTS, each_status, point, revision
 from tests.support.queries import assert_steady, queries_of
 
 pytestmark = pytest.mark.django_db
-COUNTS = {"slower": 2, "faster": 1, "unknown": 2, "same": 1, "new": 1, "gone": 1}
+COUNTS = {
+    **{"slower": 2, "faster": 1, "uncertain": 0, "unknown": 2, "same": 1},
+    **{"new": 1, "gone": 1},
+}
 
 
 def statuses(found: RevisionComparison) -> dict[str, str]:
@@ -93,7 +96,9 @@ def test_values_of_several_points_are_samples_where_points_have_few() -> None:
     assert statuses(found) == {"five": "slower", "four": "unknown"}
     five, four = row(found, "five"), row(found, "four")
     assert (five.n_before, five.before) == (6, 1002.5)
-    assert four.why == "insufficient data: 4 samples, at least 5 required"
+    assert four.why == (
+        "insufficient data: 4 samples, at least 5 required; or 4 more points before it (4 of 8)"
+    )
 
 
 def test_an_interval_stands_for_samples_that_were_rolled_up() -> None:

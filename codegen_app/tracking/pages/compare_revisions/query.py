@@ -98,6 +98,11 @@ class RevisionsPage:
         return self.start + len(self.rows)
 
     @property
+    def has_expected(self) -> bool:
+        """Whether a displayed row was compared with its history."""
+        return any(row.row.expected_low is not None for row in self.rows)
+
+    @property
     def all(self) -> int:
         """The number of series on either side."""
         return sum((self.counts or {}).values())
@@ -167,8 +172,8 @@ def revisions_page(
     within: str = "",
     start: int = 0,
 ) -> RevisionsPage:
-    """Compare two revisions by their names (9 queries; 10 for a branch against its base), and show
-    ``PAGE_SIZE`` rows. Raises ``UserError`` if a side cannot be found."""
+    """Compare two revisions by their names (9 queries; 10 for a branch against its base; 4 more for
+    histories), and show ``PAGE_SIZE`` rows. Raises ``UserError`` if a side cannot be found."""
     found = compare_sides(before, after, repository, grouping, settings)
     rows = found.select(status, search, within)
     shown = found.shown(rows[start : start + PAGE_SIZE])

@@ -1,0 +1,181 @@
+"""The histories that series are compared with if a side has too few samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import psycopg
+from django.db import connection
+
+from codegen_app.tracking.compare_revisions.queries import StoredPoint, fetch_rows, load_conditions
+from codegen_app.tracking.compare_revisions.samples import HIGHER, SMALLEST, Conditions
+from codegen_app.tracking.compare_revisions.sides import ComparedSide
+from codegen_app.tracking.detector.points import PointColumns, decode_points, register_array_loaders
+from codegen_app.tracking.models import VALID
+from scheduler.stats.prediction import MIN_HISTORY, History
+
+MAX_POINTS = 60
+"""The newest points that are read: of a series that several machines measure in turn, those of one
+environment are used."""
+
+# ``decode_points`` orders points of one moment by ``measured_at``, which is not in the index of
+# histories; between runs of one revision the order does not matter here.
+_POINTS = """
+SELECT asked.id, found.* FROM unnest(%s::bigint[], %s::timestamptz[]) AS asked(id, upto)
+CROSS JOIN LATERAL (
+    SELECT array_agg(at), array_agg(at), array_agg(id), array_agg(value), array_agg(revision_id),
+        array_agg(conditions_id)
+    FROM (
+        SELECT at, id, value, revision_id, conditions_id FROM codegen_app_datum AS datum
+        WHERE series_id = asked.id AND is_trunk AND at <= asked.upto
+            AND value >= %s AND value < 'Infinity' AND NOT revision_id = ANY(%s) AND {valid}
+        ORDER BY at DESC, id DESC LIMIT %s
+    ) AS point
+) AS found
+""".format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
+# A level begins at a change, and where a person set a baseline.
+_LEVELS = """
+SELECT asked.id, level.at
+FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS asked(id, since, upto)
+CROSS JOIN LATERAL (
+    SELECT at FROM codegen_app_change
+    WHERE series_id = asked.id AND withdrawn_at IS NULL AND at > asked.since AND at <= asked.upto
+    UNION
+    SELECT at FROM codegen_app_baseline
+    WHERE series_id = asked.id AND removed_at IS NULL AND at > asked.since AND at <= asked.upto
+) AS level
+"""
+
+
+@dataclass(frozen=True)
+class NewValues:
+    """A series with new values: the newest point on each side, and up to when its history is
+    relevant."""
+
+    series: int
+    better: str
+    before: StoredPoint | None
+    after: StoredPoint
+    upto: datetime
+
+
+@dataclass(frozen=True)
+class StoredHistory:
+    """A history as times, and its newest point, which stands for the side before if that has no
+    point in the environment of the side after."""
+
+    history: History
+    newest: StoredPoint
+    replaces_before: bool
+
+
+def load_histories(
+    asked: Sequence[NewValues], after: ComparedSide, conditions: Conditions
+) -> dict[int, StoredHistory]:
+    """Return the histories by series, in at most 4 queries; a series without earlier points has
+    none. Conditions that they need are added to ``conditions``."""
+    if not asked:
+        return {}
+    points = _points(asked, after)
+    asked = [row for row in asked if len(points[row.series])]
+    levels = _levels(asked, points)
+    conditions.add(
+        load_conditions(
+            int(points[row.series].conditions[-1])
+            for row in asked
+            if row.before is None and int(points[row.series].conditions[-1]) not in conditions
+        )
+    )
+    differing = [
+        row
+        for row in asked
+        if conditions.environment(_conditions_before(row, points[row.series]))
+        != conditions.environment(row.after.conditions)
+    ]
+    keys = {key for row in differing for key in points[row.series].conditions.tolist()}
+    conditions.add(load_conditions(key for key in keys if key not in conditions))
+    other_environment = {row.series for row in differing}
+    return {
+        row.series: _stored_history(
+            row,
+            points[row.series],
+            levels.get(row.series, ()),
+            conditions if row.series in other_environment else None,
+        )
+        for row in asked
+    }
+
+
+def _points(asked: Sequence[NewValues], after: ComparedSide) -> dict[int, PointColumns]:
+    values = [
+        [row.series for row in asked],
+        [row.upto for row in asked],
+        SMALLEST,
+        list(after.keys),
+        MAX_POINTS,
+    ]
+    connection.ensure_connection()
+    with psycopg.Cursor(connection.connection) as cursor:
+        register_array_loaders(cursor.adapters)
+        cursor.execute(_POINTS, values, binary=True)
+        return {series: decode_points(columns) for series, *columns in cursor.fetchall()}
+
+
+def _levels(
+    asked: Sequence[NewValues], points: Mapping[int, PointColumns]
+) -> dict[int, list[datetime]]:
+    """Return the times at which levels begin within the histories, by series."""
+    levels: dict[int, list[datetime]] = {}
+    values = [
+        [row.series for row in asked],
+        [points[row.series][0].at for row in asked],
+        [row.upto for row in asked],
+    ]
+    for series, at in fetch_rows(_LEVELS, values):
+        levels.setdefault(series, []).append(at)
+    return levels
+
+
+def _conditions_before(row: NewValues, points: PointColumns) -> int:
+    return int(points.conditions[-1]) if row.before is None else row.before.conditions
+
+
+def _stored_history(
+    row: NewValues,
+    points: PointColumns,
+    levels: Iterable[datetime],
+    conditions: Conditions | None,
+) -> StoredHistory:
+    """Return the history: with ``conditions``, of the points in the environment of the side after
+    if there are enough."""
+    chosen = np.arange(len(points))
+    replaces_before = row.before is None
+    if conditions is not None:
+        environment = conditions.environment(row.after.conditions)
+        is_same = [conditions.environment(key) == environment for key in points.conditions.tolist()]
+        if sum(is_same) >= MIN_HISTORY:
+            chosen, replaces_before = np.flatnonzero(is_same), True
+    starts = {int(np.searchsorted(chosen, points.index_from(at))) for at in levels}
+    values = points.values[chosen]
+    newest = points[int(chosen[-1])]
+    return StoredHistory(
+        History(
+            1 / values if row.better == HIGHER else values,
+            (0, *sorted(start for start in starts if 0 < start < values.size)),
+        ),
+        StoredPoint(
+            id=newest.pk,
+            value=newest.value,
+            low=None,
+            high=None,
+            n=1,
+            conditions=newest.conditions,
+            source="",
+            at=newest.at,
+            samples=None,
+        ),
+        replaces_before,
+    )
