@@ -21,7 +21,8 @@ from codegen_app.tracking.compare_revisions.samples import (
 from codegen_app.tracking.compare_revisions.sides import comparison_url, revision_text
 from codegen_app.tracking.models import VALID, Revision, Series
 from codegen_app.web.row import build_row
-from scheduler.track.compare import MeasuredSeries, compare
+from scheduler.track.compare import compare
+from scheduler.track.compared_series import MeasuredSeries
 
 # The revision of the trunk that a revision is compared with: the recorded merge base if it was
 # measured in this series, else the trunk's last before the first point of the branch.

@@ -13,10 +13,10 @@ from django.urls import reverse
 
 from codegen_app.tracking.compare_revisions.comparison import (
     DEFAULT_SETTINGS,
-    ComparedRow,
     Grouping,
     compare_sides,
 )
+from codegen_app.tracking.compare_revisions.rows import ComparedRow
 from codegen_app.tracking.compare_revisions.sides import BRANCH, RUN, ComparedSide, revision_text
 from codegen_app.tracking.models import Datum, Revision
 from codegen_app.tuning.models import TuningRun
