@@ -123,7 +123,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="revision",
             name="subject",
-            field=models.CharField(blank=True, db_default="", default="", max_length=200),
+            field=models.CharField(blank=True, db_default="", default="", max_length=1000),
         ),
         migrations.AlterField(
             model_name="alert",

@@ -51,6 +51,7 @@ def run_due() -> None:
     for name, interval, job in (
         ("look after", EVERY, periodic_jobs.run_maintenance),
         ("missing data", _MISSING_EVERY, periodic_jobs.check_missing_data),
+        ("recovered alerts", _CLEANUP_EVERY, periodic_jobs.close_recovered_alerts),
         ("roll up", EVERY, rollup.roll_up_due),
         ("clear out", _CLEANUP_EVERY, periodic_jobs.clean_up),
         (f"clear out {host}", _CLEANUP_EVERY, periodic_jobs.clean_up_host),

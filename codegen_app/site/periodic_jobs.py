@@ -16,7 +16,7 @@ from codegen_app.kernels.modelling import build_events
 from codegen_app.kernels.services import builds, instructions
 from codegen_app.remote.models import RemoteLease
 from codegen_app.site import queued_work, retention
-from codegen_app.tracking.alerting import missing_data
+from codegen_app.tracking.alerting import missing_data, recovered
 from codegen_app.tracking.services import alert_pipeline
 from codegen_app.tuning.services import ledger, schedules
 from codegen_app.workers import work
@@ -65,6 +65,12 @@ def check_missing_data() -> None:
     """Raise alerts of series whose points stopped coming, and close those whose points came."""
     if count := missing_data.update_alerts():
         log.info("missing data: %d series looked at", count)
+
+
+def close_recovered_alerts() -> None:
+    """Close alerts that have been back at the previous level for days."""
+    if count := recovered.close_alerts():
+        log.info("recovered: %d alerts closed", count)
 
 
 _STEPS: tuple[Callable[[], object], ...] = (

@@ -43,6 +43,8 @@ class Parameters(Schema):
         description="The default branch of the repository. It becomes the trunk of the repository"
         " unless a trunk is set.",
     )
+    subject: str = Field("", description="The first line of the commit's message.")
+    author: str = Field("", description="The author of the commit.")
     measured_at: str = Field(
         "",
         description="The time of the measurement. Default: as in the file, else now.",
@@ -57,7 +59,7 @@ class Parameters(Schema):
         fields.check_branch(stated["default_branch"], "default_branch")
         for name in ("revision_at", "measured_at"):
             if text := getattr(self, name):
-                stated[name] = fields.check_not_future(fields.as_timestamp(text, name), now, name)
+                stated[name] = fields.check_clock(fields.as_timestamp(text, name), now, name)
         return ImportContext(now=now, **stated)
 
 

@@ -26,7 +26,7 @@ from scheduler.results.model import (
     RunRecord,
     TaskRecord,
 )
-from scheduler.results.points.fields import LARGEST, UNSTORABLE, check_not_future, require
+from scheduler.results.points.fields import LARGEST, UNSTORABLE, check_clock, require
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import find
 
@@ -50,14 +50,14 @@ def check(results: Results, what: str) -> None:
 
 
 def check_timestamps(results: Results, now: datetime, what: str) -> None:
-    """Raise ``UserError`` for the first run with a timestamp in the future; timestamps are
-    positions in histories."""
+    """Raise ``UserError`` for the first run with a timestamp in the future or before 2000;
+    timestamps are positions in histories."""
     for index, run in enumerate(results.runs):
         moments = {"finished_at": run.finished_at, "origin.date": run.origin.date}
         if run.revision is not None:
             moments["revision.date"] = run.revision.date
         for name, text in moments.items():
-            check_not_future(datetime.fromisoformat(text), now, f"{what}: runs[{index}].{name}")
+            check_clock(datetime.fromisoformat(text), now, f"{what}: runs[{index}].{name}")
 
 
 def _check_kernel(path: str, name: str, kernel: KernelText) -> None:

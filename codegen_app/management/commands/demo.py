@@ -179,6 +179,7 @@ class Command(BaseCommand):
             **os.environ,
             "TMPDIR": str(preparation.fresh_folder(settings.VAR_DIR / "tmp")),
             "KILN_READ_NEEDS_LOGIN": "0",
+            "KILN_HISTORY_DAYS": "0",  # its histories were recorded long ago
             "KILN_SITE_URL": settings.SITE_URL or f"http://{host}:{port}",
             "KILN_ROOT_BECAUSE": settings.ROOT_BECAUSE,
             "KILN_SECRET_KEY": preparation.secret_key(settings.VAR_DIR),

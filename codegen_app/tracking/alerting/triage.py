@@ -51,9 +51,11 @@ def set_state(
 ) -> TriageAction:
     """Set the state of alerts; alerts that have it stay as they are.
 
-    Raises ``UserError`` for an unknown alert, and if a series would have two open alerts of missing
-    data.
+    Raises ``UserError`` for an unknown alert, for history, which only Kiln sets, and if a series or
+    a machine would have two open alerts.
     """
+    if state == AlertState.HISTORY:
+        raise UserError("state: history is set by Kiln alone, for points that were old on arrival")
     rows = _lock_alerts(alerts)
     changed = [row for row in rows if row.state != state]
     events = [_change(row, EventKind.STATE, by, {"state": state.value}, note) for row in changed]

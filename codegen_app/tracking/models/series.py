@@ -155,7 +155,7 @@ class Revision(models.Model):
     merge_base = models.CharField(max_length=100, blank=True, db_default="")
     pull_request = models.CharField(max_length=300, blank=True, db_default="")
     last_stored_at = models.DateTimeField(null=True, blank=True)
-    subject = models.CharField(max_length=200, blank=True, default="", db_default="")
+    subject = models.CharField(max_length=1000, blank=True, default="", db_default="")
     author = models.CharField(max_length=200, blank=True, default="", db_default="")
 
     class Meta:

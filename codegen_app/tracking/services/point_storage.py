@@ -36,7 +36,8 @@ _COLUMNS = (
     *("revision_id", "is_trunk", "conditions_id", "source", "batch_id"),
     *("kernel_id", "build_id", "run_id", "result_id"),
 )
-_LATER_COLUMNS = ("at", "merge_base", "pull_request")  # of a revision, stored once they are known
+# Columns of a revision that are stored once they are known.
+_LATER_COLUMNS = ("at", "merge_base", "pull_request", "subject", "author")
 _COPY = f"COPY {Datum._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN"
 _NULL = "\\N"
 _COPY_ROWS = 500
@@ -80,7 +81,8 @@ UPDATE codegen_app_revision AS revision SET last_stored_at = now()
 FROM due WHERE revision.id = due.id
 """
 _REVISIONS = """
-SELECT revision.id, repository, name, branch, is_trunk, revision.at, merge_base, pull_request
+SELECT revision.id, repository, name, branch, is_trunk, revision.at, merge_base, pull_request,
+    subject, author
 FROM json_to_recordset(%s::json) AS new(repository text, name text, branch text)
 JOIN codegen_app_revision AS revision USING (repository, name, branch)
 """
@@ -253,8 +255,8 @@ def _identity(key: RevisionKey) -> tuple[str, str, str]:
 def _store_revisions(
     keys: Iterable[RevisionKey], repositories: Mapping[str, Repository]
 ) -> dict[tuple[str, str, str], _StoredRevision]:
-    """Return the row of each revision, inserted if new. Its time, merge base and pull request are
-    those that were stored first."""
+    """Return the row of each revision, inserted if new. What is known of its commit is what
+    was stored first."""
     stated: dict[tuple[str, str, str], dict[str, Any]] = {}
     for key in keys:
         known = stated.setdefault(_identity(key), dict.fromkeys(_LATER_COLUMNS))
@@ -267,8 +269,7 @@ def _store_revisions(
             "branch": branch,
             "at": row["at"].isoformat() if row["at"] else None,
             "is_trunk": repositories[repository].is_trunk(branch),
-            "merge_base": row["merge_base"] or "",
-            "pull_request": row["pull_request"] or "",
+            **{name: row[name] or "" for name in _LATER_COLUMNS if name != "at"},
         }
         for (repository, name, branch), row in sorted(stated.items(), key=itemgetter(0))
     ]

@@ -21,6 +21,7 @@ _STATES = {
     AlertState.EXPECTED: "off",
     AlertState.FIXED: "ok",
     AlertState.INVALID: "off",
+    AlertState.HISTORY: "off",
 }
 _KINDS = {AlertKind.REGRESSION: "worse", AlertKind.IMPROVEMENT: "better"}
 

@@ -22,6 +22,9 @@ _NUMBER_TYPES = {int, float}  # excludes bool
 MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-150, 1e150
 """The magnitudes of nonzero numbers: the ratio of any two is also a float."""
 
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+"""Clocks that were never set begin at 1970 or 1980."""
+
 MAX_CLOCK_SKEW = timedelta(minutes=5)
 """How far the measuring machine's clock may be ahead of this one."""
 
@@ -155,9 +158,15 @@ def as_timestamp(value: Any, path: str) -> datetime:
     return moment
 
 
-def check_not_future(moment: datetime, now: datetime, path: str) -> datetime:
-    """Return the timestamp unless it lies in the future: then the measuring machine's clock is
-    wrong, and the point would be the latest of its series until that day."""
+def check_clock(moment: datetime, now: datetime, path: str) -> datetime:
+    """Return the timestamp unless it shows that the measuring machine's clock is wrong: before
+    2000, the point would be the first of its series, and in the future the latest until that day.
+    """
+    if moment < EARLIEST:
+        raise UserError(
+            f"{path}: {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC is before {EARLIEST:%Y}: check"
+            " the clock of the measuring machine"
+        )
     if moment > now + MAX_CLOCK_SKEW:
         raise UserError(
             f"{path}: {moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC is in the future: the"

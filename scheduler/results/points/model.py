@@ -69,7 +69,8 @@ class RevisionKey:
     unknown.
 
     ``merge_base`` is the revision of the trunk from which the branch forked, ``pull_request`` its
-    number or URL, ``default_branch`` the name of the repository's trunk; empty if unknown.
+    number or URL, ``default_branch`` the name of the repository's trunk; ``subject`` and ``author``
+    are those of the commit; empty if unknown.
     """
 
     name: str
@@ -79,6 +80,8 @@ class RevisionKey:
     merge_base: str = ""
     pull_request: str = ""
     default_branch: str = ""
+    subject: str = ""
+    author: str = ""
 
 
 #: Texts of a revision besides its name, and the maximum number of characters.
@@ -88,9 +91,11 @@ REVISION_TEXTS = {
     "merge_base": 100,
     "pull_request": 300,
     "default_branch": 200,
+    "subject": 1_000,
+    "author": 200,
 }
 #: Of these, the texts of a single commit.
-COMMIT_TEXTS = ("merge_base", "pull_request")
+COMMIT_TEXTS = ("merge_base", "pull_request", "subject", "author")
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,8 @@ class ImportContext:
     merge_base: str = ""
     pull_request: str = ""
     default_branch: str = ""
+    subject: str = ""
+    author: str = ""
 
     @property
     def revision_key(self) -> RevisionKey:

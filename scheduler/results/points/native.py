@@ -34,7 +34,7 @@ _MAX_TEXT_CHARS = {
     "toolchain": 40,
     "unit": 40,
 }
-_OPTIONAL_TEXTS = ("merge_base", "pull_request", "default_branch")
+_OPTIONAL_TEXTS = ("merge_base", "pull_request", "default_branch", "subject", "author")
 _REQUIRED_TEXTS = ("problem", "device", "metric")
 _FIELDS = {
     *_MAX_TEXT_CHARS,
@@ -183,9 +183,7 @@ class _Reader:
     def _moment(self, text: Any, path: str) -> datetime:
         moment = self._moments.get(text) if isinstance(text, str) else None
         if moment is None:
-            moment = fields.check_not_future(
-                fields.as_timestamp(text, path), self._context.now, path
-            )
+            moment = fields.check_clock(fields.as_timestamp(text, path), self._context.now, path)
             self._moments[text] = moment
         return moment
 

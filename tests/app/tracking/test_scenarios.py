@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,9 +10,15 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.db.models import F
 
-from codegen_app.tracking.models import AlertState
-from scheduler.results.points.model import Point, RevisionKey
+from codegen_app.tracking.alerting import recovered, triage
+from codegen_app.tracking.models import AlertEvent, AlertState, Series
+from codegen_app.tracking.services import alert_pipeline, withdrawals
+from scheduler.errors import UserError
+from scheduler.results.points import native
+from scheduler.results.points.model import ImportContext, Point, RevisionKey
 from tests.app.track_factories import channel
 from tests.support.team import (
     DAY,
@@ -168,3 +175,70 @@ def test_what_is_new_in_a_series_with_a_point_a_month_is_news() -> None:
     push(points[-1:])
     assert [alert.state for alert in alerts()[before:]] == ["new"]
     assert [kind for _, kind in messages()] == ["raised"]
+
+
+def test_an_alert_that_is_back_for_a_week_is_closed_and_says_so() -> None:
+    trunk = commits(60)
+    points = history("gemm", trunk[:30], 100.0) + history("gemm", trunk[30:45], 125.0, SLOWER)
+    push(points + history("gemm", trunk[45:], 100.0, MACHINE.with_code("c")))
+    [alert, _] = alerts()
+    assert alert.recovered_at is not None
+    assert recovered.close_alerts() == 0, "for a week, it is shown as recovered"
+    AlertEvent.objects.update(at=F("at") - 8 * DAY)
+    assert recovered.close_alerts() == 1
+    alert.refresh_from_db()
+    assert alert.state == AlertState.FIXED
+    last = alert.events.last()
+    assert last is not None
+    assert (last.by, last.note) == (None, "at the previous level for 7 days")
+
+
+def test_an_alert_that_somebody_reopened_is_not_closed_again(admin_user: User) -> None:
+    test_an_alert_that_is_back_for_a_week_is_closed_and_says_so()
+    alert = alerts()[0]
+    triage.set_state([alert.pk], AlertState.NEW, admin_user)
+    assert recovered.close_alerts() == 0
+
+
+def test_a_recovery_that_later_points_disprove_reopens_the_alert(admin_user: User) -> None:
+    test_an_alert_that_is_back_for_a_week_is_closed_and_says_so()
+    series = Series.objects.get()
+    for datum in series.data.filter(at__gte=commits(60)[45].at, value__lt=110):
+        withdrawals.withdraw(datum, "another tenant", admin_user)
+    alert_pipeline.process_pending()
+    alert = alerts()[0]
+    assert (alert.state, alert.recovered_at) == (AlertState.NEW, None)
+
+
+def test_a_regression_after_a_recovery_has_an_alert_of_its_own() -> None:
+    trunk = commits(90)
+    points = history("gemm", trunk[:30], 100.0) + history("gemm", trunk[30:45], 125.0, SLOWER)
+    points += history("gemm", trunk[45:60], 100.0, MACHINE.with_code("c"))
+    push(points)
+    AlertEvent.objects.update(at=F("at") - 8 * DAY)
+    assert recovered.close_alerts() == 1
+    push(history("gemm", trunk[60:], 150.0, MACHINE.with_code("d")))
+    states = [alert.state for alert in alerts() if alert.kind == "regression"]
+    assert states == [AlertState.FIXED, AlertState.NEW]
+
+
+@pytest.mark.parametrize(
+    ("year", "reason"), [(1970, "is before 2000: check the clock"), (2099, "is in the future")]
+)
+@pytest.mark.parametrize("field", ["measured_at", "revision.at"])
+def test_points_of_a_wrong_clock_are_refused_by_row_and_field(
+    year: int, reason: str, field: str
+) -> None:
+    rows: list[dict[str, Any]] = [
+        {"problem": "gemm", "value": 1.0, "revision": {"name": f"r{n}"}} for n in range(3)
+    ]
+    moment = f"{year}-01-01T00:00:00Z"
+    if field == "measured_at":
+        rows[2]["measured_at"] = moment
+    else:
+        rows[2]["revision"] = {"name": "r2", "at": moment}
+    defaults = {"device": "NVIDIA H200", "metric": "time", "unit": "ns"}
+    content = {"kind": "kiln points", "schema": 1, "defaults": defaults, "points": rows}
+    with pytest.raises(UserError, match=re.escape(f"points[2].{field}: {year}")) as refused:
+        native.read(content, ImportContext(now=datetime.now(UTC)))
+    assert reason in str(refused.value)

@@ -69,7 +69,7 @@ def read(content: Any, context: ImportContext) -> Points:
         old_date = _OLD_DATE.fullmatch(date) if isinstance(date, str) else None
         text = "{}-{}-{} {}".format(*old_date.groups()) if old_date else date
         measured_at = fields.as_timestamp(text, "context.date")
-        fields.check_not_future(measured_at, context.now, "context.date")
+        fields.check_clock(measured_at, context.now, "context.date")
     host = about.get("host_name")
     if not context.device and isinstance(host, str):
         context = replace(context, device=fields.as_text(host, "context.host_name", 200))

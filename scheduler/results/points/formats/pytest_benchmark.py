@@ -142,4 +142,4 @@ def _moment(value: Any, location: str, context: ImportContext) -> datetime | Non
         if location != "datetime":  # git's date formats depend on its settings
             return None
         raise
-    return fields.check_not_future(moment, context.now, location)
+    return fields.check_clock(moment, context.now, location)
