@@ -22,8 +22,7 @@ the row and the field), 4 no valid token with the scope, 5 not reached after all
 
 compare writes Markdown for a pull request to standard output. A side is a commit or version (or a
 prefix), branch:NAME for the newest revision of a branch, or run:NUMBER for a tuning run. The before
-side can be base:NAME, the newest revision of that branch that is older than the first revision of
-the after branch.
+side can be base:NAME, the merge base with that branch, or base: for that with the trunk.
 
 check compares this commit with the branch that it forked from, writes the same Markdown, and
 reports to GitHub (check run or commit status, and a comment on the pull request) or GitLab (commit
@@ -53,7 +52,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -168,7 +167,7 @@ def add_values(command: argparse.ArgumentParser, *names: str) -> None:
 def add_side(command: argparse.ArgumentParser) -> None:
     """Add the before side, and the values of this commit that the comparison depends on."""
     command.add_argument(
-        "before", nargs="?", help="default: base:NAME of the branch that this commit forked from"
+        "before", nargs="?", help="default: the merge base with the target or default branch"
     )
     for name in ("revision", "branch", "default-branch", "pull-request", "repository"):
         command.add_argument(f"--{name}", help="default: from the CI system or Git")
@@ -409,12 +408,10 @@ def comparison_sides(options: argparse.Namespace, facts: Facts) -> dict[str, str
         raise ClientError(USAGE, "no commit: run in a Git checkout or specify --revision")
     before = options.before
     if not before:
-        base = values.get("base_branch") or values.get("default_branch")
-        if not base:
-            raise ClientError(USAGE, "unknown default branch: specify --default-branch or BEFORE")
-        if base == values.get("branch") and not values.get("pull_request"):
+        base = values.get("base_branch") or values.get("default_branch", "")
+        if base and base == values.get("branch") and not values.get("pull_request"):
             raise ClientError(USAGE, f"this commit is on {base} itself: specify BEFORE")
-        before = f"base:{base}"
+        before = f"base:{base}"  # without a name, that of the repository's trunk
     return {
         "before": before,
         "after": values["revision"],
@@ -582,12 +579,26 @@ class ForgeApi:
         request = urllib.request.Request(address, body, headers, method=method)  # noqa: S310
         return send(request, self.options, json.loads, tries)
 
-    def comments(self, path: str) -> Iterator[dict[str, Any]]:
-        """Yield the comments at a path, the oldest first. Raises ``ClientError``."""
+    def write_comment(
+        self,
+        text: str,
+        marker: str,
+        path: str,
+        update: tuple[str, str],
+        is_own: Callable[[dict[str, Any]], bool],
+    ) -> None:
+        """Update the first own comment that begins with the marker by the method and at the path
+        ``update``, or add one at ``path``. Raises ``ClientError``."""
         for page in range(1, MAX_PAGES + 1):
             comments = self.call("GET", f"{path}?sort=asc&per_page=100&page={page}")
-            yield from comments
+            for comment in comments:
+                if is_own(comment) and str(comment.get("body")).startswith(marker):
+                    method, address = update
+                    self.call(method, f"{address}/{int(comment['id'])}", {"body": text})
+                    return
             if len(comments) < 100:
+                # A second try could add it twice.
+                self.call("POST", path, {"body": text}, tries=1)
                 return
         raise ClientError(REFUSED, f"more than {100 * MAX_PAGES:,} comments")
 
@@ -626,17 +637,16 @@ class GitHub:
 
     def write_comment(self, report: Report) -> None:
         """Write the comment on the pull request, or update it."""
-        path = f"{self.project}/issues/{self.pull_request}/comments"
-        body = {"body": cut(report.marker + report.markdown, MAX_GITHUB_COMMENT, report.url)}
         login = self._login()
-        for comment in self.api.comments(path):
+
+        def is_own(comment: dict[str, Any]) -> bool:
             user = comment.get("user") or {}
-            is_own = user.get("login") == login if login else user.get("type") == "Bot"
-            if is_own and str(comment.get("body")).startswith(report.marker):
-                comment_path = f"{self.project}/issues/comments/{int(comment['id'])}"
-                self.api.call("PATCH", comment_path, body)
-                return
-        self.api.call("POST", path, body, tries=1)  # a second try could write it twice
+            return bool(user.get("login") == login if login else user.get("type") == "Bot")
+
+        text = cut(report.marker + report.markdown, MAX_GITHUB_COMMENT, report.url)
+        comments = f"{self.project}/issues/{self.pull_request}/comments"
+        update = "PATCH", f"{self.project}/issues/comments"
+        self.api.write_comment(text, report.marker, comments, update, is_own)
 
     def _login(self) -> str:
         """Return the token's user; "" for the token of an app, whose comments are by a bot."""
@@ -673,15 +683,14 @@ class GitLab:
 
     def write_comment(self, report: Report) -> None:
         """Write the note on the merge request, or update it."""
-        path = f"{self.merge_request}/notes"
-        body = {"body": cut(report.marker + report.markdown, MAX_GITLAB_NOTE, report.url)}
         user = self.api.call("GET", "/user")["id"]
-        for note in self.api.comments(path):
-            is_own = (note.get("author") or {}).get("id") == user
-            if is_own and str(note.get("body")).startswith(report.marker):
-                self.api.call("PUT", f"{path}/{int(note['id'])}", body)
-                return
-        self.api.call("POST", path, body, tries=1)  # a second try could write it twice
+
+        def is_own(note: dict[str, Any]) -> bool:
+            return bool((note.get("author") or {}).get("id") == user)
+
+        text = cut(report.marker + report.markdown, MAX_GITLAB_NOTE, report.url)
+        notes = f"{self.merge_request}/notes"
+        self.api.write_comment(text, report.marker, notes, ("PUT", notes), is_own)
 
 
 # ---- the measured commit -------------------------------------------------------------------------
