@@ -241,6 +241,8 @@ def push(options: argparse.Namespace) -> int:
     answer = send_results(options, body, context, optional=LATER_FIELDS - explicit.keys())
     for part in answer.get("left_out", ()):
         print_error(f"left out: {part['where']}: {part['reason']}")
+    for note in answer.get("notes", ()):
+        print_error(note)
     sys.stdout.write(f"{json.dumps(answer)}\n")
     return STORED
 

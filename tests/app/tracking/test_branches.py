@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from typing import Any
 
 import pytest
 from django.apps import apps
@@ -14,6 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from codegen_app.accounts import tokens
 from codegen_app.accounts.models import AuditEntry
 from codegen_app.tracking.compare_revisions.comparison import compare_sides
 from codegen_app.tracking.models import (
@@ -387,3 +389,92 @@ def test_a_new_site_deletes_points_of_branches() -> None:
     RetentionPolicy.objects.all().delete()
     migration._find_trunks(apps, connection.schema_editor())
     assert RetentionPolicy.objects.get().active
+
+
+def upload(
+    client: Client, token: str, key: str, revision: dict[str, str] | str, query: str = ""
+) -> Any:
+    body = {
+        "kind": "kiln points",
+        "schema": 1,
+        "defaults": {"device": "H200", "metric": "time", "unit": "ns", "revision": revision},
+        "points": [{"problem": "gemm", "value": 1.5}],
+    }
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": key}
+    return client.post(
+        f"/api/v1/results{query}", body, content_type="application/json", headers=headers
+    )
+
+
+@pytest.fixture
+def token() -> str:
+    owner = User.objects.create_superuser("ci")
+    return tokens.create_token(owner, "CI", ["ingest", "read"], None)[1]
+
+
+def test_the_answer_to_an_upload_says_that_a_series_lacks_its_trunk(
+    client: Client, token: str
+) -> None:
+    sent = {"name": "a", "branch": "develop", "repository": "kernels"}
+    answer = upload(client, token, "1", sent).json()
+    assert (answer["points"], answer["branch_points"]) == (1, 1)
+    [note] = answer["notes"]
+    assert note.startswith(
+        "1 series have no points of the trunk: the points are of “develop”, and the trunk of kernels"
+        " is main, master, trunk. Send results of the trunk, or default_branch with the results;"
+    )
+    assert upload(client, token, "2", sent | {"default_branch": "develop"}).json()["notes"] == []
+    other = sent | {"branch": "topic", "default_branch": "main"}
+    [note] = upload(client, token, "3", other).json()["notes"]
+    assert note.startswith("default_branch: “main” was sent, but the trunk of kernels is set to")
+
+
+def test_what_is_sent_about_a_branch_comes_back(client: Client, token: str) -> None:
+    """In the body, or as parameters for files of tools that do not say it."""
+    upload(
+        client,
+        token,
+        "1",
+        "a",
+        "?branch=topic&repository=kernels&merge_base=f00&pull_request=12&default_branch=develop",
+    )
+    assert Repository.objects.get().default_branch == "develop"
+    series = Series.objects.get()
+    [row] = client.get(
+        f"/api/v1/series/{series.pk}/data", headers={"Authorization": f"Bearer {token}"}
+    ).json()["data"]
+    assert (row["branch"], row["is_trunk"]) == ("topic", False)
+    assert (row["merge_base"], row["pull_request"]) == ("f00", "12")
+    client.force_login(User.objects.create_user("ada"))
+    table = client.get(f"/series/{series.pk}.csv")
+    head, line = (b"".join(table)).decode().splitlines()  # type: ignore[arg-type]
+    cells = dict(zip(head.split(","), line.split(","), strict=True))
+    assert (cells["history"], cells["merge_base"], cells["pull_request"]) == ("branch", "f00", "12")
+
+
+def test_a_default_branch_with_spaces_is_refused(client: Client, token: str) -> None:
+    """It would be read as several."""
+    sent = {"name": "a", "default_branch": "main topic"}
+    refused = upload(client, token, "1", sent)
+    assert refused.status_code == 400
+    assert "revision.default_branch: a branch name has no spaces" in refused.json()["error"]
+    refused = upload(client, token, "2", "a", "?default_branch=main+topic")
+    assert refused.json()["error"] == "default_branch: a branch name has no spaces"
+    assert not Repository.objects.exists()
+
+
+def test_the_data_of_a_series_is_in_order_across_pages(client: Client, token: str) -> None:
+    main = commits(5)
+    push(history("gemm", main, 100.0))
+    push(history("gemm", commits(5, prefix="b", branch="topic"), 110.0))
+    series, names, after = Series.objects.get(), [], ""
+    while True:
+        page = client.get(
+            f"/api/v1/series/{series.pk}/data",
+            {"limit": 3, **({"after": after} if after else {})},
+            headers={"Authorization": f"Bearer {token}"},
+        ).json()
+        names += [row["revision"] for row in page["data"]]
+        if (after := page["next"]) is None:
+            break
+    assert names == [name for n in range(5) for name in (f"c{n}", f"b{n}")]
