@@ -25,7 +25,8 @@ def upload_notes(batch: Batch, sent: Iterable[RevisionKey]) -> list[str]:
     for row in Repository.objects.filter(name__in=branches):
         away = sorted(name for name in branches[row.name] if not row.is_trunk(name))
         if away and untracked:
-            notes.append(f"{untracked} series have no points of the trunk: {_mend(row, away)}")
+            has = "has" if untracked == 1 else "have"
+            notes.append(f"{untracked} series {has} no points of the trunk: {_mend(row, away)}")
         notes += [
             f"default_branch: “{name}” was sent, but the trunk of {row} is set to"
             f" “{row.default_branch}”; an administrator can change it at {admin_path(row)}"

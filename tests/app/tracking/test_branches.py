@@ -394,6 +394,7 @@ def test_a_new_site_deletes_points_of_branches() -> None:
 def upload(
     client: Client, token: str, key: str, revision: dict[str, str] | str, query: str = ""
 ) -> Any:
+    """Send one point; the revision in the body, the query as it is written."""
     body = {
         "kind": "kiln points",
         "schema": 1,
@@ -420,7 +421,7 @@ def test_the_answer_to_an_upload_says_that_a_series_lacks_its_trunk(
     assert (answer["points"], answer["branch_points"]) == (1, 1)
     [note] = answer["notes"]
     assert note.startswith(
-        "1 series have no points of the trunk: the points are of “develop”, and the trunk of kernels"
+        "1 series has no points of the trunk: the points are of “develop”, and the trunk of kernels"
         " is main, master, trunk. Send results of the trunk, or default_branch with the results;"
     )
     assert upload(client, token, "2", sent | {"default_branch": "develop"}).json()["notes"] == []
@@ -456,7 +457,7 @@ def test_a_default_branch_with_spaces_is_refused(client: Client, token: str) -> 
     """It would be read as several."""
     sent = {"name": "a", "default_branch": "main topic"}
     refused = upload(client, token, "1", sent)
-    assert refused.status_code == 400
+    assert refused.status_code == 422
     assert "revision.default_branch: a branch name has no spaces" in refused.json()["error"]
     refused = upload(client, token, "2", "a", "?default_branch=main+topic")
     assert refused.json()["error"] == "default_branch: a branch name has no spaces"
