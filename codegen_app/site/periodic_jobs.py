@@ -16,7 +16,7 @@ from codegen_app.kernels.modelling import build_events
 from codegen_app.kernels.services import builds, instructions
 from codegen_app.remote.models import RemoteLease
 from codegen_app.site import queued_work, retention
-from codegen_app.tracking.alerting import missing_data, recovered
+from codegen_app.tracking.alerting import missing_data, recovered, series_findings
 from codegen_app.tracking.services import alert_pipeline
 from codegen_app.tuning.services import ledger, schedules
 from codegen_app.workers import work
@@ -71,6 +71,12 @@ def close_recovered_alerts() -> None:
     """Close alerts that have been back at the previous level for days."""
     if count := recovered.close_alerts():
         log.info("recovered: %d alerts closed", count)
+
+
+def examine_series() -> None:
+    """Look for drifts, changes of spread and second modes in series with enough new points."""
+    if count := series_findings.examine_due():
+        log.info("drift, spread and modes: %d series examined", count)
 
 
 _STEPS: tuple[Callable[[], object], ...] = (

@@ -20,6 +20,7 @@ from codegen_app.platform.advisory_lock import LockClass, lock_transaction
 from codegen_app.tracking.alerting.events import change_alert, column_values, record_event
 from codegen_app.tracking.models import (
     OPEN_ALERT_STATES,
+    QUIET_KINDS,
     UNDOABLE_EVENTS,
     Alert,
     AlertEvent,
@@ -199,6 +200,8 @@ def _change(
             reason = "the machine already has an open alert"
         if row.kind == AlertKind.MISSING and row.state in OPEN_ALERT_STATES:
             reason = "the series already has an open alert for missing data"
+        if row.kind in QUIET_KINDS and row.state in OPEN_ALERT_STATES:
+            reason = "the series already has an open alert of this kind"
         raise UserError(f"alert {row.pk}: {reason}") from None
     if row.kind == AlertKind.MACHINE and "state" in columns:
         queue.notify(queue.Kind.DETECT)  # the state decides about the machine's points

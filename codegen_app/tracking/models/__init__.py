@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codegen_app.tracking.models.alert import (
     OPEN_ALERT_STATES,
+    QUIET_KINDS,
     UNDOABLE_EVENTS,
     Alert,
     AlertEvent,
@@ -48,11 +49,13 @@ from codegen_app.tracking.models.series import (
     Source,
     Withdrawal,
 )
+from codegen_app.tracking.models.series_finding import SeriesExamination, SeriesFinding
 
 __all__ = [
     "LARGEST_FIRST",
     "LISTED",
     "OPEN_ALERT_STATES",
+    "QUIET_KINDS",
     "UNDOABLE_EVENTS",
     "VALID",
     "Alert",
@@ -86,6 +89,8 @@ __all__ = [
     "Revision",
     "RuleSweep",
     "Series",
+    "SeriesExamination",
+    "SeriesFinding",
     "SeriesRule",
     "Source",
     "Withdrawal",

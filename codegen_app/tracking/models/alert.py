@@ -17,6 +17,13 @@ class AlertKind(models.TextChoices):
     IMPROVEMENT = "improvement", "improvement"
     MISSING = "missing", "missing data"
     MACHINE = "machine", "machine"
+    DRIFT = "drift", "drift"
+    SPREAD = "spread", "change of spread"
+    MODE = "mode", "second mode"
+
+
+QUIET_KINDS = (AlertKind.DRIFT, AlertKind.SPREAD, AlertKind.MODE)
+"""Findings about the course of one series (``SeriesFinding``): listed only by kind, and weekly."""
 
 
 class AlertState(models.TextChoices):
@@ -47,10 +54,14 @@ class Relation(models.TextChoices):
 OPEN_ALERT_STATES = (AlertState.NEW, AlertState.ACKNOWLEDGED, AlertState.INVESTIGATING)
 
 
+_OF_SERIES = ("missing", "drift", "spread", "mode")
+
+
 class Alert(models.Model):
     """Changes in one direction that may have one cause, one series whose points stopped coming, or
     one machine whose series moved together (``machine`` is its host, or its device model if no host
-    is recorded; ``MachineFinding`` has the details).
+    is recorded; ``MachineFinding`` has the details). Of one series is also a drift, a change of
+    its spread or a second mode (``SeriesFinding``).
 
     Something happened after ``good_revision``, which is at ``since`` in the history, and at the
     latest at ``revision``, which is at ``at``: the part that the windows of all its changes share
@@ -81,7 +92,7 @@ class Alert(models.Model):
         blank=True,
         on_delete=models.PROTECT,
         related_name="alerts",
-        help_text="Of missing data alone",
+        help_text="Of missing data, a drift, a change of spread or a second mode",
     )
     machine = models.CharField(max_length=1000, blank=True, default="", db_default="")
     state = models.CharField(
@@ -128,15 +139,21 @@ class Alert(models.Model):
                 name="alert_missing_once_open",
             ),
             models.UniqueConstraint(
+                fields=["series", "kind"],
+                condition=Q(kind__in=("drift", "spread", "mode"))
+                & Q(state__in=("new", "acknowledged", "investigating")),
+                name="alert_quiet_once_open",
+            ),
+            models.UniqueConstraint(
                 fields=["machine"],
                 condition=Q(kind="machine", state__in=("new", "acknowledged", "investigating")),
                 name="alert_machine_once_open",
             ),
             models.CheckConstraint(
                 name="alert_of_revision_or_series",
-                condition=(Q(kind="missing") & Q(series__isnull=False))
+                condition=(Q(kind__in=_OF_SERIES) & Q(series__isnull=False))
                 | (Q(kind="machine") & ~Q(machine=""))
-                | (~Q(kind__in=("missing", "machine")) & Q(revision__isnull=False)),
+                | (~Q(kind__in=(*_OF_SERIES, "machine")) & Q(revision__isnull=False)),
             ),
             models.CheckConstraint(
                 name="alert_state_known", condition=Q(state__in=AlertState.values)

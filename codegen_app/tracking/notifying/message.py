@@ -15,12 +15,14 @@ from django.utils import timezone
 from codegen_app.tracking.models import (
     LARGEST_FIRST,
     LISTED,
+    QUIET_KINDS,
     Alert,
     AlertKind,
     Change,
     Delivery,
     MachineFinding,
     Series,
+    SeriesFinding,
 )
 from codegen_app.web.addresses import absolute_url
 from codegen_app.web.row import build_row
@@ -60,7 +62,8 @@ class ChangeNote:
 
 @dataclass(frozen=True)
 class SeriesNote:
-    """A series of an alert; ``change`` is None if its points stopped coming."""
+    """A series of an alert; ``change`` is None if its points stopped coming (``is_silent``), or if
+    the message has a finding about it."""
 
     problem: str
     sizes: dict[str, Any]
@@ -74,6 +77,7 @@ class SeriesNote:
     last_point_at: datetime | None
     url: str
     change: ChangeNote | None
+    is_silent: bool
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,24 @@ class MachineNote:
 
 
 @dataclass(frozen=True)
+class FindingNote:
+    """A drift, a change of spread or a second mode of one series: ``before`` and ``after`` as
+    ``SeriesFinding`` has them."""
+
+    summary: str
+    since: datetime
+    revision: str
+    before: float
+    after: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    n_before: int
+    n_after: int
+    share: float | None
+
+
+@dataclass(frozen=True)
 class Message:
     """The content of a notification; ``alert`` is None in a test."""
 
@@ -136,6 +158,7 @@ class Message:
     alert: AlertNote | None = None
     revision: RevisionNote | None = None
     machine: MachineNote | None = None
+    finding: FindingNote | None = None
     series: tuple[SeriesNote, ...] = ()
 
     def as_json(self) -> bytes:
@@ -171,6 +194,7 @@ def build_message(delivery: Delivery) -> Message:
         ),
         revision=build_row(RevisionNote, alert.revision) if alert.revision else None,
         machine=_machine(alert),
+        finding=_finding(alert),
         series=_series(alert),
     )
 
@@ -190,9 +214,24 @@ def _machine(alert: Alert) -> MachineNote | None:
     )
 
 
+def _finding(alert: Alert) -> FindingNote | None:
+    finding: SeriesFinding | None = getattr(alert, "series_finding", None)
+    if finding is None:
+        return None
+    return build_row(
+        FindingNote,
+        finding,
+        since=alert.at,
+        revision=finding.revision.name,
+        ratio_low=finding.low,
+        ratio_high=finding.high,
+    )
+
+
 def _series(alert: Alert) -> tuple[SeriesNote, ...]:
-    if alert.kind == AlertKind.MISSING:
-        return (_series_note(alert.series, None),) if alert.series else ()
+    if alert.kind in (AlertKind.MISSING, *QUIET_KINDS):
+        is_silent = alert.kind == AlertKind.MISSING
+        return (_series_note(alert.series, None, is_silent=is_silent),) if alert.series else ()
     changes = (
         Change.objects.filter(LISTED, alert=alert)
         .select_related("series", "revision", "previous", "datum")
@@ -217,7 +256,9 @@ def _series(alert: Alert) -> tuple[SeriesNote, ...]:
     )
 
 
-def _series_note(series: Series, change: ChangeNote | None) -> SeriesNote:
+def _series_note(
+    series: Series, change: ChangeNote | None, *, is_silent: bool = False
+) -> SeriesNote:
     return build_row(
         SeriesNote,
         series,
@@ -225,6 +266,7 @@ def _series_note(series: Series, change: ChangeNote | None) -> SeriesNote:
         last_point_at=series.last_at,
         url=absolute_url(f"/series/{series.pk}"),
         change=change,
+        is_silent=is_silent,
     )
 
 

@@ -103,7 +103,11 @@ def claim(busy: list[int]) -> Delivery | None:
     if found is None:
         return None
     rows = Delivery.objects.select_related("channel", "event__alert__revision")
-    related = ("event__alert__series", "event__alert__finding")
+    related = (
+        "event__alert__series",
+        "event__alert__finding",
+        "event__alert__series_finding__revision",
+    )
     return rows.select_related(*related).get(pk=found[0])
 
 

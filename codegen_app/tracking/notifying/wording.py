@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen_app.tracking.models import AlertKind, EventKind, Source
+from codegen_app.tracking.models import QUIET_KINDS, AlertKind, EventKind, Source
 from codegen_app.tracking.notifying.message import Message, SeriesNote
 from scheduler.ir.bindings import format_bindings
 from scheduler.text import one_line
@@ -19,6 +19,7 @@ _REASONS = {
     EventKind.GREW: "more series were added",
     EventKind.RECOVERED: "later points are back at the previous level",
 }
+_OVER = "later points no longer show it"
 
 
 def headline(message: Message, max_chars: int = MAX_HEADLINE) -> str:
@@ -28,7 +29,7 @@ def headline(message: Message, max_chars: int = MAX_HEADLINE) -> str:
         return one_line(f"test of {message.channel}", max_chars)
     recovered = "recovered: " if message.event == EventKind.RECOVERED else ""
     words = [f"{recovered}{AlertKind(alert.kind).label}"]
-    if alert.kind == AlertKind.MISSING:
+    if alert.kind in (AlertKind.MISSING, *QUIET_KINDS):
         words += [f"of {series.problem} on {series.device}" for series in message.series[:1]]
     elif (machine := message.machine) is not None:
         words.append(f"{machine.name} in {alert.n_series} series {format_ratio(machine.ratio)}")
@@ -50,6 +51,8 @@ def event_line(message: Message) -> str:
     if alert is None:
         return "This is a test message, requested on Kiln's Channels page."
     reason = _REASONS.get(EventKind(message.event), message.event)
+    if message.finding is not None and message.event == EventKind.RECOVERED:
+        reason = _OVER
     return f"Alert {alert.id}, {AlertKind(alert.kind).label}: {reason}."
 
 
@@ -78,6 +81,14 @@ def facts(message: Message) -> list[tuple[str, str]]:
             ("Since", f"{machine.since:%Y-%m-%d %H:%M} UTC"),
             *(("Reading", sentence) for sentence in machine.readings),
         ]
+    if (finding := message.finding) is not None:
+        interval = f"95%: {finding.ratio_low:.3f} \N{EN DASH} {finding.ratio_high:.3f}"
+        n = f"n = {finding.n_before} / {finding.n_after}"
+        rows += [
+            ("Found", finding.summary),
+            ("Ratio", f"{format_ratio(finding.ratio)} ({interval}), {n}"),
+            ("Since", f"{finding.since:%Y-%m-%d %H:%M} UTC, {finding.revision}"),
+        ]
     return [(name, one_line(value)) for name, value in rows]
 
 
@@ -98,7 +109,7 @@ def series_lines(series: SeriesNote) -> list[str]:
     """Return what happened to a series: levels, source and cause, or the time of its last point."""
     change = series.change
     if change is None:
-        if series.last_point_at is None:
+        if series.last_point_at is None or not series.is_silent:
             return []
         return [f"no new point since {series.last_point_at:%Y-%m-%d %H:%M} UTC"]
     levels = f"{change.before:.5g} \N{RIGHTWARDS ARROW} {change.after:.5g} {series.unit}".rstrip()

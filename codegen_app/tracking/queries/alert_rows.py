@@ -18,12 +18,14 @@ from django.db.models.expressions import RawSQL
 from codegen_app.accounts import permissions
 from codegen_app.tracking.models import (
     OPEN_ALERT_STATES,
+    QUIET_KINDS,
     UNDOABLE_EVENTS,
     Alert,
     AlertEvent,
     AlertKind,
     Change,
     Relation,
+    SeriesFinding,
 )
 from codegen_app.web.row import build_row, username
 from scheduler.ir.bindings import format_bindings
@@ -116,6 +118,7 @@ class AlertRow:
     is_open: bool
     linked: str
     generated: bool
+    finding: str
     folded: tuple[FoldedAlert, ...]
 
     @property
@@ -137,14 +140,17 @@ class UndoableAction:
 
 
 def alert_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
-    """Return rows of alerts with their revision, series and assignee (2 queries)."""
+    """Return rows of alerts with their revision, series and assignee (2 queries; 3 with quiet
+    kinds)."""
     return with_folded(unfolded_rows(alerts))
 
 
 def unfolded_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
-    """Return the same rows without the alerts folded under them (1 query)."""
+    """Return the same rows without the alerts folded under them (1 query; 2 with quiet kinds)."""
     rows = list(alerts)
     worst = worst_changes([row.pk for row in rows])
+    quiet = {row.pk: row for row in rows if row.kind in QUIET_KINDS}
+    summaries = finding_summaries(quiet) if quiet else {}
     found = []
     for row in rows:
         linked = next(
@@ -162,6 +168,7 @@ def unfolded_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
                 assignee=username(row.assignee),
                 is_open=row.state in OPEN_ALERT_STATES,
                 linked=f"{linked.label} #{getattr(row, f'{linked.value}_id')}" if linked else "",
+                finding=summaries.get(row.pk, ""),
                 folded=(),
             )
         )
@@ -225,6 +232,16 @@ def worst_changes(alerts: Collection[int]) -> dict[int, WorstChange]:
             generated=series.is_generated,
             emulated=is_emulated(series.target),
         )
+    return found
+
+
+def finding_summaries(alerts: Mapping[int, Alert]) -> dict[int, str]:
+    """Return in a few words what alerts about the course of a series are about, by key (1
+    query)."""
+    found = {}
+    for finding in SeriesFinding.objects.filter(alert__in=alerts):
+        finding.alert = alerts[finding.pk]
+        found[finding.pk] = finding.summary
     return found
 
 

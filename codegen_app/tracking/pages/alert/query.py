@@ -18,6 +18,7 @@ from codegen_app.tracking.models import (
     Change,
     EventKind,
     Relation,
+    SeriesFinding,
 )
 from codegen_app.tracking.pages.alert.causes import CauseGroup, group_causes
 from codegen_app.tracking.pages.alert.machine import MachineSection, machine_section
@@ -29,6 +30,7 @@ from codegen_app.tracking.queries.alert_rows import (
     triagers,
 )
 from codegen_app.tracking.queries.revision_links import revision_links
+from codegen_app.tracking.queries.series_findings import FindingRow, finding_row
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
     SeriesHead,
@@ -90,7 +92,8 @@ class AlertPage:
     """An alert; ``changes`` are one page of its changes, the worst first, and ``why`` covers these.
 
     ``series`` is the series with missing data if the alert is about that; ``silent`` is how long it
-    had no point. ``machine`` is set if the alert is about one. ``compare_url`` leads to all series
+    had no point. ``machine`` is set if the alert is about one, ``finding`` if it is about a drift,
+    a change of spread or a second mode of ``series``. ``compare_url`` leads to all series
     at the two revisions.
     """
 
@@ -101,6 +104,7 @@ class AlertPage:
     compare_url: str
     why: tuple[CauseGroup, ...]
     machine: MachineSection | None
+    finding: FindingRow | None
     series: SeriesHead | None
     last_point_at: datetime | None
     silent: timedelta | None
@@ -126,11 +130,13 @@ class AlertPage:
 
 
 def alert_page(pk: int, start: int = 0) -> AlertPage:
-    """Return an alert by number (8 queries; 10 for a machine's). Raises ``Alert.DoesNotExist``."""
+    """Return an alert by number (8 queries; 9 for a finding's, 10 for a machine's). Raises
+    ``Alert.DoesNotExist``."""
     linked = (
         f"{relation.value}__{name}" for relation in Relation for name in ("revision", "series")
     )
-    related = ("revision", "series", "assignee", "finding", *linked)
+    findings = ("finding", "series_finding__revision", "series_finding__series")
+    related = ("revision", "series", "assignee", *findings, *linked)
     alert = Alert.objects.select_related(*related).get(pk=pk)
     changes = list(
         Change.objects.filter(LISTED, alert=pk)
@@ -156,6 +162,7 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
         compare_url=compare_url,
         why=causes,
         machine=machine_section(alert),
+        finding=_finding(alert),
         series=series_head(series) if series else None,
         last_point_at=series.last_at if series else None,
         silent=alert.created_at - series.last_at if series and series.last_at else None,
@@ -174,6 +181,11 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
         events=_events(alert),
         others=_linked_alerts(alert, row.folded),
     )
+
+
+def _finding(alert: Alert) -> FindingRow | None:
+    finding: SeriesFinding | None = getattr(alert, "series_finding", None)
+    return finding_row(finding) if finding is not None else None
 
 
 def _events(alert: Alert) -> tuple[EventRow, ...]:

@@ -24,7 +24,14 @@ from django.utils.html import escape
 from codegen_app.accounts import token_text as texts
 from codegen_app.accounts import tokens
 from codegen_app.accounts.models import Scope
-from codegen_app.tracking.models import OPEN_ALERT_STATES, Alert, AlertKind, Series
+from codegen_app.tracking.models import (
+    OPEN_ALERT_STATES,
+    QUIET_KINDS,
+    Alert,
+    AlertKind,
+    Series,
+    SeriesFinding,
+)
 from codegen_app.tracking.pages.alerts.form import FeedForm
 from codegen_app.tracking.pages.alerts.query import OPEN
 from codegen_app.tracking.queries.alert_rows import WorstChange, worst_changes
@@ -58,13 +65,12 @@ class FeedEntry:
 
 def feed_entries(state: str = "", kind: str = "", search: str = "") -> list[FeedEntry]:
     """Return the last ``MAX_ENTRIES`` alerts of a state ("" for any, ``OPEN`` for all that
-    are not closed) and a kind, with all words of ``search`` in the problem or device of a series (2
-    queries)."""
-    rows = Alert.objects.select_related("revision", "series")
+    are not closed) and a kind ("" for any but the quiet ones), with all words of ``search`` in the
+    problem or device of a series (2 queries)."""
+    rows = Alert.objects.select_related("revision", "series", "series_finding")
     if state:
         rows = rows.filter(state__in=OPEN_ALERT_STATES if state == OPEN else [state])
-    if kind:
-        rows = rows.filter(kind=kind)
+    rows = rows.filter(kind=kind) if kind else rows.exclude(kind__in=QUIET_KINDS)
     if words := search.split():
         condition = Q(changes__alert=OuterRef("pk")) & (
             Q(changes__withdrawn_at=None) | Q(changes__alert__kind=AlertKind.MACHINE)
@@ -91,9 +97,15 @@ def feed_entries(state: str = "", kind: str = "", search: str = "") -> list[Feed
     ]
 
 
+_RECOVERED = {
+    AlertKind.MISSING: "New points",
+    **dict.fromkeys(QUIET_KINDS, "No longer found"),
+}
+
+
 def _title(row: Alert, worst: WorstChange | None) -> str:
     kind = row.get_kind_display().capitalize() + (" (generated)" if row.is_generated else "")
-    if row.kind == AlertKind.MISSING:
+    if row.kind in (AlertKind.MISSING, *QUIET_KINDS):
         return f"{kind}: {row.series}"
     size = f" up to {format_change(worst)}" if worst is not None else ""
     if row.kind == AlertKind.MACHINE:
@@ -108,9 +120,13 @@ def _lines(row: Alert) -> list[str]:
     if row.cause:
         lines.append(f"Cause: {cause_text(row.cause)} (series with the largest change)")
     if row.recovered_at is not None:
-        what = "New points" if row.kind == AlertKind.MISSING else "Back at the previous level"
+        what = _RECOVERED.get(AlertKind(row.kind), "Back at the previous level")
         lines.append(f"{what} since {row.recovered_at:%Y-%m-%d %H:%M} UTC")
-    if row.series is not None and row.series.last_at is not None:
+    finding: SeriesFinding | None = getattr(row, "series_finding", None)
+    if finding is not None:
+        n = f"n = {finding.n_before} / {finding.n_after}"
+        lines.append(f"{finding.summary}, 95% interval {finding.interval}, {n}")
+    elif row.series is not None and row.series.last_at is not None:
         lines.append(f"No new point since {row.series.last_at:%Y-%m-%d %H:%M} UTC")
     return lines
 

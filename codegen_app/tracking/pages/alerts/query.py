@@ -11,6 +11,7 @@ from django.db.models.functions import Collate, Concat, Lower
 from codegen_app.tracking.models import (
     LISTED,
     OPEN_ALERT_STATES,
+    QUIET_KINDS,
     Alert,
     AlertKind,
     AlertState,
@@ -60,6 +61,15 @@ class StateCount:
 
 
 @dataclass(frozen=True)
+class QuietCount:
+    """The number of open top-level alerts of a kind that is listed only if the filter names it."""
+
+    kind: str
+    label: str
+    count: int
+
+
+@dataclass(frozen=True)
 class AlertList:
     """A page of alerts out of ``found``. ``newer`` and ``older`` are the starts of the adjacent
     pages."""
@@ -70,6 +80,7 @@ class AlertList:
     found: int
     newer: int | None
     older: int | None
+    quiet: tuple[QuietCount, ...] = ()
 
     @property
     def most(self) -> int:
@@ -119,9 +130,11 @@ def alert_list(
         found.reverse()
     older = more or upward
     newer = more if upward else filters.below is not None
+    states, quiet = _states()
     return AlertList(
         narrowed=filters,
-        states=_states(),
+        states=states,
+        quiet=quiet,
         alerts=alert_rows(found),
         found=matching.count() if older or newer else len(found),
         newer=found[0].pk if found and newer else None,
@@ -138,26 +151,36 @@ def alert_table(
     rows = matching.select_related(*_RELATED).order_by("-pk")[:MAX_ROWS]
     table = build_table("alerts", COLUMNS, unfolded_rows(rows), query, PAGE_SIZE)
     table = replace(table, rows=with_folded(table.rows))
-    page = AlertList(filters, _states(), tuple(table.rows), matching.count(), None, None)
+    states, quiet = _states()
+    page = AlertList(filters, states, tuple(table.rows), matching.count(), None, None, quiet)
     return page, table
 
 
-def _states() -> tuple[StateCount, ...]:
-    """Count alerts by state (1 query)."""
-    rows = Alert.objects.filter(top_level_alerts()).order_by().values_list("state")
-    counts = dict(rows.annotate(count=Count("pk")))
+def _states() -> tuple[tuple[StateCount, ...], tuple[QuietCount, ...]]:
+    """Count alerts by state, and the open ones of quiet kinds, which do not count there (1
+    query)."""
+    rows = Alert.objects.filter(top_level_alerts()).order_by().values_list("state", "kind")
+    counts: dict[str, int] = {}
+    quiet = dict.fromkeys(QUIET_KINDS, 0)
+    for state, kind, count in rows.annotate(count=Count("pk")):
+        if kind not in QUIET_KINDS:
+            counts[state] = counts.get(state, 0) + count
+        elif state in OPEN_ALERT_STATES:
+            quiet[AlertKind(kind)] += count
     found = {OPEN: sum(counts.get(state, 0) for state in OPEN_ALERT_STATES)}
     found |= {state: counts.get(state, 0) for state in AlertState.values}
     found[ALL] = sum(counts.values())
     labels = dict(AlertState.choices)
-    return tuple(StateCount(key, str(labels.get(key, key)), count) for key, count in found.items())
+    states = (StateCount(key, str(labels.get(key, key)), count) for key, count in found.items())
+    open_quiet = (QuietCount(kind, str(kind.label), n) for kind, n in quiet.items() if n)
+    return tuple(states), tuple(open_quiet)
 
 
 def alert_condition(
     filters: AlertFilter, reader: AbstractBaseUser | AnonymousUser | None = None
 ) -> Q:
     """Return the condition of the filter. An alert that is linked to another is left out unless an
-    assignee, words, or ``linked`` ask for it."""
+    assignee, words, or ``linked`` ask for it, one of a quiet kind unless these or its kind do."""
     condition = Q()
     if filters.state == OPEN:
         condition &= Q(state__in=OPEN_ALERT_STATES)
@@ -175,6 +198,8 @@ def alert_condition(
         condition &= _matches_query(filters.query)
     elif not filters.assignee and not filters.linked:
         condition &= top_level_alerts()
+        if not filters.kind:
+            condition &= ~Q(kind__in=QUIET_KINDS)
     return condition
 
 

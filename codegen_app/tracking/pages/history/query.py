@@ -18,6 +18,7 @@ from codegen_app.tracking.models import (
     SeriesRule,
 )
 from codegen_app.tracking.pages.history.branches import BranchRow, branch_rows
+from codegen_app.tracking.queries.series_findings import FindingRow, current_findings
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
     PointValue,
@@ -107,6 +108,7 @@ class HistoryPage:
     withdrawals: tuple[WithdrawalRow, ...]
     branches: tuple[BranchRow, ...]
     untracked: str
+    findings: tuple[FindingRow, ...]
 
     @property
     def last_change(self) -> ChangeSummary | None:
@@ -122,7 +124,7 @@ class HistoryPage:
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
-    """Return a series by number, with others beside it (10 queries, at most 7 more for points of
+    """Return a series by number, with others beside it (11 queries, at most 7 more for points of
     branches). Raises ``Series.DoesNotExist``."""
     keys = [pk, *beside]
     found = Series.objects.in_bulk(keys)
@@ -170,6 +172,7 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         withdrawals=withdrawal_rows(series.unit, series=pk),
         branches=branch_rows(series),
         untracked=untracked_note(series),
+        findings=current_findings(pk),
     )
 
 
