@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class CodegenAppConfig(AppConfig):
@@ -22,9 +22,12 @@ class CodegenAppConfig(AppConfig):
         import codegen_app.site.checks  # noqa: PLC0415
         import codegen_app.tracking.receivers  # noqa: PLC0415
         import codegen_app.tuning.receivers  # noqa: F401, PLC0415
+        from codegen_app.tracking.sql import views  # noqa: PLC0415
         from codegen_app.web.pagecache import triggers  # noqa: PLC0415
 
+        pre_migrate.connect(views.drop_views, sender=self)
         post_migrate.connect(triggers.create_triggers, sender=self)
+        post_migrate.connect(views.create_views, sender=self)
 
 
 class KilnAdminConfig(SimpleAdminConfig):

@@ -35,7 +35,16 @@ def dump_folder(cluster: Cluster, version: int, newest: int) -> Iterator[Path]:
 
 
 def dump_databases(cluster: Cluster, programs: Path, dumps: Path) -> None:
-    """Dump every database of the running server."""
+    """Dump the roles and every database of the running server; a database grants rights to
+    roles."""
+    roles = dumps / "0-roles.sql"
+    run(
+        cluster,
+        (programs / "pg_dumpall", *_server_arguments(cluster), "--roles-only", "-f", roles),
+        "the roles of before could not be dumped",
+    )
+    own = "CREATE ROLE postgres;\n"  # initdb creates it
+    roles.write_text(roles.read_text().replace(own, "", 1))
     of_people = "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
     names = run(
         cluster,
@@ -47,7 +56,7 @@ def dump_databases(cluster: Cluster, programs: Path, dumps: Path) -> None:
             cluster,
             (
                 *(programs / "pg_dump", *_server_arguments(cluster), "-C"),
-                *("-f", dumps / f"{number}.sql", "-d", f"dbname='{name}'"),
+                *("-f", dumps / f"1-database-{number}.sql", "-d", f"dbname='{name}'"),
             ),
             f"database {name} could not be dumped",
         )

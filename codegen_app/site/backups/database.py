@@ -15,6 +15,7 @@ from codegen_app.platform import squashed
 from codegen_app.platform.broker import transport
 from codegen_app.platform.postgres.cluster import PostgresError
 from codegen_app.platform.postgres.programs import last_line, versions
+from codegen_app.tracking.sql.definitions import SCHEMA
 from scheduler.errors import MachineError
 
 # Sessions are private; everybody logs in again.
@@ -24,6 +25,7 @@ EXCLUDED_TABLES = ("django_session",)
 def dump(file: Path, snapshot: str) -> None:
     """Write all tables as of an exported snapshot. ``MachineError`` says why it fails."""
     excluded = [f"--exclude-table-data=public.{table}" for table in EXCLUDED_TABLES]
+    excluded.append(f"--exclude-schema={SCHEMA}")  # migrate creates the views
     options = ("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}")
     try:
         process = subprocess.run(

@@ -211,12 +211,21 @@ def test_data_of_the_major_version_before_are_brought_along(tmp_path: Path) -> N
         with psycopg.connect(cluster.url("kiln"), autocommit=True) as connection:
             connection.execute("CREATE TABLE kept (n int)")
             connection.execute("INSERT INTO kept VALUES (7)")
+            connection.execute("CREATE ROLE reader LOGIN CONNECTION LIMIT 3")
+            connection.execute("COMMENT ON ROLE reader IS 'reads'")
+            connection.execute("GRANT SELECT ON kept TO reader")
         postgres.stop(cluster)
 
         assert postgres.start(cluster, OPTIONS)
         with psycopg.connect(cluster.url("kiln")) as connection:
             assert connection.info.server_version // 10000 == newest
             assert connection.execute("SELECT n FROM kept").fetchone() == (7,)
+            reader = connection.execute(
+                "SELECT rolconnlimit, shobj_description(oid, 'pg_authid'),"
+                " has_table_privilege(rolname, 'kept', 'SELECT') FROM pg_roles"
+                " WHERE rolname = 'reader'"
+            )
+            assert reader.fetchone() == (3, "reads", True)
         assert (cluster.home / "data.before" / "PG_VERSION").read_text() == f"{before}\n"
     finally:
         postgres.remove(tmp_path)

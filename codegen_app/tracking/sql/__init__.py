@@ -1,0 +1,1 @@
+"""Reading by SQL: views with documented columns, and roles that can read nothing else."""
