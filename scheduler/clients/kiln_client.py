@@ -321,9 +321,7 @@ def pending(options: argparse.Namespace) -> int:
         sides = comparison_sides(options, facts)
         filters.setdefault("revision", facts["revision"].value)
         answer = request_comparison(options, limit=MAX_ROWS, **sides)
-        uncertain = answer.get("rerun") or [
-            uncertain_row(row, facts) for row in uncertain_series(answer)
-        ]
+        uncertain = rerun_rows(answer)
     after: Any = 0
     while after is not None:
         query = {name: value for name, value in filters.items() if value}
@@ -339,22 +337,28 @@ def pending(options: argparse.Namespace) -> int:
 
 
 def uncertain_series(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a comparison that more measurements would settle: as Kiln states, or, for
-    one that does not, the unknown ones."""
-    if "rerun" in answer:
-        return [row for row in answer["rows"] if row["rerun"]]
-    return [row for row in answer["rows"] if row["status"] == "unknown"]
+    """Return the rows of a comparison that more measurements may settle."""
+    return [row for row in answer["rows"] if row["status"] in ("uncertain", "unknown")]
 
 
-def uncertain_row(row: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
-    """Return a row of a comparison in the form of a request, with the reason."""
+def rerun_rows(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what to measure again in the form of requests: what Kiln states, and the unknown
+    series."""
     names = ("series", "problem", "sizes", "target", "toolchain", "metric", "unit", "why")
-    commit = ("revision", "branch", "repository")
-    return {
-        **{name: row[name] for name in names},
-        **{name: facts.get(name, NO_FACT).value for name in commit},
-        "device_name": row["device"],
+    after = answer["after"]
+    commit = {
+        "revision": after["name"],
+        "branch": next(iter(after["branches"]), ""),
+        "repository": after["repository"],
+        "side": "after",
     }
+    stated: list[dict[str, Any]] = answer.get("rerun", [])
+    known = {row["series"] for row in stated}
+    unknown = [row for row in uncertain_series(answer) if row["series"] not in known]
+    return stated + [
+        {**{name: row[name] for name in names}, "device_name": row["device"], **commit}
+        for row in unknown
+    ]
 
 
 def explicit_values(options: argparse.Namespace, names: tuple[str, ...]) -> dict[str, str]:

@@ -13,6 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from codegen_app.accounts import tokens
+from codegen_app.tracking.models import Revision
 from scheduler.clients import kiln_client as client
 from tests.support import forge as forges
 from tests.support.forge import Forge, forge_server
@@ -163,6 +164,30 @@ def test_a_pull_request_is_red_then_uncertain_then_green(
         f"{MARKER}written by somebody else",
     ]
     assert len(forge.comments) == 3
+
+
+def test_one_value_a_commit_is_compared_with_the_trunk(
+    job: Job, forge: Forge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trunk's last values are evidence where each commit has one."""
+    for number in range(10):
+        commit(job, forge, monkeypatch, f"main {number}")
+        job.push(samples=1)
+    fork = job.repository.git("rev-parse", "HEAD")
+    job.repository.git("switch", "-q", "-c", "topic")
+    slow = commit(job, forge, monkeypatch, "Make it slower")
+    job.push(1.5, samples=1)
+    assert job.run("check") == client.FAILED
+    assert forge.checks[-1]["output"]["title"] == "3 slower"
+    revision = Revision.objects.get(name=slow)
+    assert (revision.branch, revision.merge_base, revision.pull_request) == ("topic", fork, "12")
+    assert (revision.subject, revision.author) == ("Make it slower", "Ada Lovelace")
+    assert revision.repository == "https://github.com/team/app"
+    assert not revision.is_trunk
+    commit(job, forge, monkeypatch, "Make it as fast as before")
+    job.push(samples=1)
+    assert job.run("check", "--fail-on", "regression", "--fail-on", "uncertain") == client.PASSED
+    assert len(own_comments(forge)) == 1
 
 
 def own_comments(forge: Forge) -> list[str]:
