@@ -148,7 +148,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="revision",
-            index=models.Index(fields=["repository", "branch", "at"], name="revision_by_time"),
+            index=models.Index(fields=["repository", "at"], name="revision_by_time"),
         ),
         migrations.AddConstraint(
             model_name="alert",

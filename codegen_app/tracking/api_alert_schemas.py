@@ -49,6 +49,10 @@ class AlertItem(Schema):
     state: AlertState
     title: str
     revision: AlertRevision | None
+    good_revision: AlertRevision | None = Field(
+        description="The last good revision: something happened after it, and at the latest at"
+        " “revision”."
+    )
     series: int | None = Field(description="The series without new points, for missing data.")
     n_series: int
     largest_change: LargestChange | None

@@ -168,7 +168,7 @@ class Revision(models.Model):
         ]
         indexes = [
             # The revisions of an alert's window.
-            models.Index(fields=["repository", "branch", "at"], name="revision_by_time"),
+            models.Index(fields=["repository", "at"], name="revision_by_time"),
         ]
 
     def __str__(self) -> str:

@@ -24,12 +24,15 @@ from codegen_app.tracking.models import (
     Series,
     SeriesFinding,
 )
+from codegen_app.tracking.queries.alert_window import alert_window
+from codegen_app.tracking.queries.revision_links import revision_links
 from codegen_app.web.addresses import absolute_url
 from codegen_app.web.row import build_row
 
 FORMAT = 1
 TEST = "test"
 MAX_SERIES = 50
+MAX_COMMITS = 20
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,33 @@ class RevisionNote:
 
 
 @dataclass(frozen=True)
+class CommitNote:
+    """A commit of an alert's window; texts are empty and ``at`` is null if unknown."""
+
+    name: str
+    at: datetime | None
+    subject: str
+    author: str
+    measured: bool
+    url: str
+
+
+@dataclass(frozen=True)
+class WindowNote:
+    """Something happened after the revision ``good``, and at the latest at the alert's revision.
+    ``n_between`` revisions in between were measured; ``commits`` has the newest of ``n_commits``:
+    all of them if ``complete``, else those that were measured."""
+
+    good: str
+    since: datetime
+    n_between: int
+    n_commits: int
+    complete: bool
+    diff_url: str
+    commits: tuple[CommitNote, ...]
+
+
+@dataclass(frozen=True)
 class MachineNote:
     """A machine whose series moved together: its host, or the device model of points without one;
     since when; the geometric mean of after / before over its series, with its 95% interval; how
@@ -157,6 +187,7 @@ class Message:
     event_at: datetime
     alert: AlertNote | None = None
     revision: RevisionNote | None = None
+    window: WindowNote | None = None
     machine: MachineNote | None = None
     finding: FindingNote | None = None
     series: tuple[SeriesNote, ...] = ()
@@ -166,8 +197,8 @@ class Message:
 
 
 def build_message(delivery: Delivery) -> Message:
-    """Return a delivery's message (1 query); its channel, event, alert, and the alert's revision
-    and machine are loaded."""
+    """Return a delivery's message (3 queries, one more for a window with many commits); its
+    channel, event, alert, and the alert's revisions and machine are loaded."""
     event = delivery.event
     empty = Message(
         format=FORMAT,
@@ -193,10 +224,21 @@ def build_message(delivery: Delivery) -> Message:
             downstream_of=_alert_url(alert.downstream_of_id),
         ),
         revision=build_row(RevisionNote, alert.revision) if alert.revision else None,
+        window=_window(alert),
         machine=_machine(alert),
         finding=_finding(alert),
         series=_series(alert),
     )
+
+
+def _window(alert: Alert) -> WindowNote | None:
+    if alert.good_revision is None:
+        return None
+    window = alert_window(alert, revision_links([alert.revision]))
+    if window is None:
+        return None
+    commits = tuple(build_row(CommitNote, commit) for commit in window.commits[:MAX_COMMITS])
+    return build_row(WindowNote, window, commits=commits)
 
 
 def _machine(alert: Alert) -> MachineNote | None:

@@ -102,11 +102,13 @@ def claim(busy: list[int]) -> Delivery | None:
         found = cursor.fetchone()
     if found is None:
         return None
-    rows = Delivery.objects.select_related("channel", "event__alert__revision")
+    rows = Delivery.objects.select_related("channel")
     related = (
-        "event__alert__series",
-        "event__alert__finding",
-        "event__alert__series_finding__revision",
+        f"event__alert__{name}"
+        for name in (
+            *("revision", "good_revision", "series", "finding"),
+            "series_finding__revision",
+        )
     )
     return rows.select_related(*related).get(pk=found[0])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen_app.tracking.models import QUIET_KINDS, AlertKind, EventKind, Source
-from codegen_app.tracking.notifying.message import Message, SeriesNote
+from codegen_app.tracking.notifying.message import Message, SeriesNote, WindowNote
 from scheduler.ir.bindings import format_bindings
 from scheduler.text import one_line
 from scheduler.track.effect import format_change
@@ -12,6 +12,7 @@ from scheduler.track.resources import is_emulated
 from scheduler.track.units import format_ratio
 
 MAX_HEADLINE = 150
+_MAX_COMMITS = 5
 SET_ASIDE = "Its points are set aside, and not compared, until it is back."
 _SOURCES = dict(Source.choices)
 _REASONS = {
@@ -69,6 +70,8 @@ def facts(message: Message) -> list[tuple[str, str]]:
         rows.append(
             ("Revision", " ".join(filter(None, (revision.name, branch, revision.repository))))
         )
+    if message.window is not None:
+        rows += _window_facts(message.window)
     if machine is not None:
         interval = f"95%: {machine.ratio_low:.3f} \N{EN DASH} {machine.ratio_high:.3f}"
         mean = "after / before, geometric mean of its series"
@@ -90,6 +93,22 @@ def facts(message: Message) -> list[tuple[str, str]]:
             ("Since", f"{finding.since:%Y-%m-%d %H:%M} UTC, {finding.revision}"),
         ]
     return [(name, one_line(value)) for name, value in rows]
+
+
+def _window_facts(window: WindowNote) -> list[tuple[str, str]]:
+    """Return the last good revision, and the newest commits since."""
+    revisions = "revision" if window.n_between == 1 else "revisions"
+    between = f"{window.n_between or 'no'} measured {revisions} in between"
+    rows = [("After", f"{window.good}, {between}")]
+    shown = window.commits[:_MAX_COMMITS]
+    for commit in shown:
+        author = f" ({commit.author})" if commit.author else ""
+        rows.append(("Commit", f"{commit.name[:12]} {commit.subject}{author}"))
+    if (more := window.n_commits - len(shown)) > 0:
+        rows.append(("Commit", f"and {more} more"))
+    if window.diff_url:
+        rows.append(("Diff", window.diff_url))
+    return rows
 
 
 def series_title(series: SeriesNote) -> str:

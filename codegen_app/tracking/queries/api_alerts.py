@@ -12,10 +12,10 @@ from codegen_app.tracking.models import Alert, AlertEvent, Change
 from codegen_app.tracking.queries.alert_rows import worst_changes
 from codegen_app.web.addresses import absolute_url
 
-_RELATED = ("revision", "series", "assignee")
+_RELATED = ("revision", "good_revision", "series", "assignee")
 _COLUMNS = (
     *("id", "kind", "state", "n_series", "cause", "at", "created_at", "changed_at"),
-    *("recovered_at", "revision"),
+    *("recovered_at", "revision", "good_revision"),
 )
 
 

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db.models import F
+from django.test import Client
 
 from codegen_app.tracking.alerting import recovered, triage
-from codegen_app.tracking.models import AlertEvent, AlertState, Series
+from codegen_app.tracking.models import AlertEvent, AlertState, Delivery, Series
+from codegen_app.tracking.notifying import email
+from codegen_app.tracking.notifying.message import build_message
 from codegen_app.tracking.services import alert_pipeline, withdrawals
 from scheduler.errors import UserError
 from scheduler.results.points import native
@@ -23,6 +26,7 @@ from tests.app.track_factories import channel
 from tests.support.team import (
     DAY,
     MACHINE,
+    REPOSITORY,
     Machine,
     alerts,
     commits,
@@ -242,3 +246,30 @@ def test_points_of_a_wrong_clock_are_refused_by_row_and_field(
     with pytest.raises(UserError, match=re.escape(f"points[2].{field}: {year}")) as refused:
         native.read(content, ImportContext(now=datetime.now(UTC)))
     assert reason in str(refused.value)
+
+
+def test_the_window_of_an_alert_is_shown_with_its_commits(reader: Client) -> None:
+    trunk = commits(60)
+    named = [
+        replace(commit, subject=f"Change <{commit.name}>", author="Ada Lovelace")
+        for commit in trunk
+    ]
+    gemm = [commit for n, commit in enumerate(named) if n not in (40, 41, 42)]
+    points = history("gemm", gemm[:40], 100.0) + history("gemm", gemm[40:], 125.0, SLOWER)
+    channel()
+    push(points + history("conv", named, 100.0))
+    [alert] = alerts()
+    page = reader.get(alert.get_absolute_url()).content.decode()
+    section = page[page.index('id="window"') :].partition("</section>")[0]
+    for text in ("c39", "c43", "measured in between", "4 commits", "Change &lt;c41&gt;", "Ada"):
+        assert text in section, text
+    assert f"{REPOSITORY}/compare/c39...c43" in page
+    window = reader.get(f"{alert.get_absolute_url()}.json").json()["window"]
+    assert (window["good"], window["bad"], window["n_between"]) == ("c39", "c43", 3)
+    assert [commit["name"] for commit in window["commits"]] == ["c43", "c42", "c41", "c40"]
+    message = build_message(Delivery.objects.get())
+    assert message.window is not None
+    assert (message.window.good, message.window.n_commits) == ("c39", 4)
+    text = email.text(message)
+    assert "After:    c39, 3 measured revisions in between\n" in text
+    assert "Commit:   c42 Change <c42> (Ada Lovelace)\n" in text

@@ -29,6 +29,7 @@ from codegen_app.tracking.queries.alert_rows import (
     shared_columns,
     triagers,
 )
+from codegen_app.tracking.queries.alert_window import AlertWindow, alert_window
 from codegen_app.tracking.queries.revision_links import revision_links
 from codegen_app.tracking.queries.series_findings import FindingRow, finding_row
 from codegen_app.tracking.queries.series_summary import (
@@ -93,8 +94,9 @@ class AlertPage:
 
     ``series`` is the series with missing data if the alert is about that; ``silent`` is how long it
     had no point. ``machine`` is set if the alert is about one, ``finding`` if it is about a drift,
-    a change of spread or a second mode of ``series``. ``compare_url`` leads to all series
-    at the two revisions.
+    a change of spread or a second mode of ``series``. ``window`` is None for these, and if there
+    was no earlier point. ``diff_url`` leads to its commits, ``compare_url`` to all series at the
+    two revisions of the largest change.
     """
 
     alert: AlertRow
@@ -103,6 +105,7 @@ class AlertPage:
     diff_url: str
     compare_url: str
     why: tuple[CauseGroup, ...]
+    window: AlertWindow | None
     machine: MachineSection | None
     finding: FindingRow | None
     series: SeriesHead | None
@@ -130,13 +133,13 @@ class AlertPage:
 
 
 def alert_page(pk: int, start: int = 0) -> AlertPage:
-    """Return an alert by number (8 queries; 9 for a finding's, 10 for a machine's). Raises
-    ``Alert.DoesNotExist``."""
+    """Return an alert by number (9 queries; 10 for a machine's, or for a window with many
+    commits). Raises ``Alert.DoesNotExist``."""
     linked = (
         f"{relation.value}__{name}" for relation in Relation for name in ("revision", "series")
     )
     findings = ("finding", "series_finding__revision", "series_finding__series")
-    related = ("revision", "series", "assignee", *findings, *linked)
+    related = ("revision", "good_revision", "series", "assignee", *findings, *linked)
     alert = Alert.objects.select_related(*related).get(pk=pk)
     changes = list(
         Change.objects.filter(LISTED, alert=pk)
@@ -152,6 +155,9 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
         texts = [revision_text(side.name) for side in sides]
         diff_url = links.diff(*sides)
         compare_url = comparison_url(*texts) if all(texts) else ""
+    window = alert_window(alert, links)
+    if window is not None and window.diff_url:
+        diff_url = window.diff_url
     row = alert_rows([alert])[0]
     series = alert.series
     return AlertPage(
@@ -161,6 +167,7 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
         diff_url=diff_url,
         compare_url=compare_url,
         why=causes,
+        window=window,
         machine=machine_section(alert),
         finding=_finding(alert),
         series=series_head(series) if series else None,

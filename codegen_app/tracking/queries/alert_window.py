@@ -1,0 +1,113 @@
+"""The window of an alert as pages and messages show it: the last good and the first bad revision,
+and the commits in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from codegen_app.tracking.models import Alert, Revision
+from codegen_app.tracking.queries.revision_links import RevisionLinks
+
+MAX_COMMITS = 50
+
+
+@dataclass(frozen=True)
+class WindowCommit:
+    """A commit of the window; ``text`` is its short name. ``at``, ``subject`` and ``author`` are
+    empty if nobody sent them."""
+
+    name: str
+    text: str
+    url: str
+    at: datetime | None
+    subject: str
+    author: str
+    measured: bool
+
+
+@dataclass(frozen=True)
+class AlertWindow:
+    """Something happened after ``good``, which is at ``since`` in the history, and at the latest at
+    ``bad``. ``n_between`` revisions in between were measured, of other series or too noisy to tell.
+
+    ``commits`` are the newest ``MAX_COMMITS`` of ``n_commits`` from the first bad one down: all
+    commits if ``complete``, from a Git mirror; else those that were measured.
+    """
+
+    good: str
+    good_text: str
+    good_url: str
+    since: datetime
+    bad: str
+    bad_text: str
+    bad_url: str
+    n_between: int
+    commits: tuple[WindowCommit, ...]
+    n_commits: int
+    complete: bool
+    diff_url: str
+
+    @property
+    def more(self) -> int:
+        """The number of commits that are not shown."""
+        return self.n_commits - len(self.commits)
+
+
+def alert_window(alert: Alert, links: RevisionLinks) -> AlertWindow | None:
+    """Return the window of an alert whose revisions are loaded (1 query, one more if not all
+    commits fit); None if it has no last good revision."""
+    good, bad, since = alert.good_revision, alert.revision, alert.since
+    if good is None or bad is None or since is None:
+        return None
+    between = (
+        Revision.objects.filter(
+            repository=bad.repository, is_trunk=True, at__gt=since, at__lt=alert.at
+        )
+        .exclude(name__in=(good.name, bad.name))
+        .order_by("-at", "-pk")
+    )
+    rows = list(between[: MAX_COMMITS + 1])
+    n_between = len(rows) if len(rows) <= MAX_COMMITS else between.count()
+    measured = [_commit(row, links) for row in (bad, *rows)]
+    commits, n_commits = measured, n_between + 1
+    if alert.commits is not None:
+        names = {commit.name for commit in measured}
+        of_mirror = [
+            Revision(
+                repository=bad.repository,
+                name=str(one["name"]),
+                at=datetime.fromisoformat(one["at"]),
+                subject=str(one["subject"]),
+                author=str(one["author"]),
+            )
+            for one in alert.commits["commits"]
+        ]
+        commits = [_commit(row, links, measured=row.name in names) for row in of_mirror]
+        n_commits = int(alert.commits["count"])
+    return AlertWindow(
+        good=good.name,
+        good_text=str(good),
+        good_url=links.commit(good),
+        since=since,
+        bad=bad.name,
+        bad_text=str(bad),
+        bad_url=links.commit(bad),
+        n_between=n_between,
+        commits=tuple(commits[:MAX_COMMITS]),
+        n_commits=n_commits,
+        complete=alert.commits is not None,
+        diff_url=links.diff(good, bad),
+    )
+
+
+def _commit(row: Revision, links: RevisionLinks, *, measured: bool = True) -> WindowCommit:
+    return WindowCommit(
+        name=row.name,
+        text=str(row),
+        url=links.commit(row),
+        at=row.at,
+        subject=row.subject,
+        author=row.author,
+        measured=measured,
+    )
