@@ -66,7 +66,22 @@ from codegen_app.tracking.pages.history.view import (
     series_points,
     withdraw_point,
 )
+from codegen_app.tracking.pages.rules.view import (
+    import_owners,
+    move_rule,
+    remove_rule,
+    rule,
+    rules,
+    save_rule,
+)
 from codegen_app.tracking.pages.series.view import all_series
+from codegen_app.tracking.pages.team.view import (
+    add_budget,
+    budget,
+    remove_budget,
+    save_budget,
+    team,
+)
 from codegen_app.tracking.pages.thresholds.view import (
     add_baseline,
     remove_baseline,
@@ -134,6 +149,17 @@ urlpatterns = [
     path("series/<int:pk>/thresholds/save", save_thresholds, name="save_thresholds"),
     path("series/<int:pk>/baselines", add_baseline, name="add_baseline"),
     path("baselines/<int:pk>/remove", remove_baseline, name="remove_baseline"),
+    *with_json_view("rules", rules, "rules"),
+    *with_json_view("rules/<int:pk>", rule, "rule"),
+    path("rules/save", save_rule, name="save_rule"),
+    path("rules/<int:pk>/move", move_rule, name="move_rule"),
+    path("rules/<int:pk>/remove", remove_rule, name="remove_rule"),
+    path("rules/owners", import_owners, name="import_owners"),
+    *with_json_view("team", team, "team"),
+    path("budgets", add_budget, name="add_budget"),
+    *with_json_view("budgets/<int:pk>", budget, "budget"),
+    path("budgets/<int:pk>/save", save_budget, name="save_budget"),
+    path("budgets/<int:pk>/remove", remove_budget, name="remove_budget"),
     *with_json_view("devices", devices, "devices", TIMED),
     path("workers/steer", control_worker, name="steer_worker"),
     path("compare/revisions.md", compare_revisions_markdown, name="compare_revisions_md"),

@@ -35,6 +35,15 @@ def scale_of(unit: str, magnitude: float) -> Scale:
     return Scale(ns_per_unit / size, display_unit)
 
 
+def unit_factor(unit: str, to: str) -> float | None:
+    """Return what to multiply figures in a unit with to have them in another; None if they are of
+    different kinds."""
+    if unit == to:
+        return 1.0
+    sizes = _NS_PER_UNIT.get(unit), _NS_PER_UNIT.get(to)
+    return sizes[0] / sizes[1] if sizes[0] is not None and sizes[1] is not None else None
+
+
 def format_value(value: float, unit: str) -> str:
     """Format with the unit: ``12.34 µs``."""
     scale = scale_of(unit, value)

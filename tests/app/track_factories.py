@@ -9,11 +9,13 @@ from django.utils import timezone
 from codegen_app.tracking.models import (
     Alert,
     AlertKind,
+    Budget,
     Change,
     Channel,
     ChannelKind,
     Conditions,
     Datum,
+    PatternRule,
     Revision,
     Series,
     Source,
@@ -33,6 +35,21 @@ def series(**fields: Any) -> Series:
         "unit": "ns",
     }
     return Series.objects.create(**defaults | fields)
+
+
+def rule(**fields: Any) -> PatternRule:
+    """A rule at the end of the list, for every series unless patterns are given."""
+    position = PatternRule.objects.count() + 1
+    defaults = {"sets_thresholds": True, "least_effect": 0.02, "reason": "a noisy host"}
+    return PatternRule.objects.create(**{"position": position, **defaults} | fields)
+
+
+def budget(**fields: Any) -> Budget:
+    """A budget of every series, unless patterns are given."""
+    name = f"budget {Budget.objects.count() + 1}"
+    return Budget.objects.create(
+        **{"name": name, "statistic": "p50", "limit": 120.0, "unit": "ns"} | fields
+    )
 
 
 def revision(**fields: Any) -> Revision:

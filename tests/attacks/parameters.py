@@ -21,6 +21,7 @@ NAMES = (
     *("view", "x", "colour", "shown", "kernel", "target", "graph", "selection", "run", "next"),
     *("state", "page", "p", "o", "all", "username", "password", "csrfmiddlewaretoken", "why"),
     *("budget", "compiles", "measurements", "priority", "strategy", "flags", "name", "file"),
+    *("try", "decides", "problem", "path", "position", "owner", "person"),
     *("action", "_selected_action", "ticket", "unknown", "un\x00known"),
 )
 

@@ -13,7 +13,16 @@ from django.db.models import Count, Max, Model, QuerySet
 
 from codegen_app.graphs.models import Graph, TemplateNode
 from codegen_app.kernels.models import Build, ForeignKernel, GeneratedKernel, Packing
-from codegen_app.tracking.models import Alert, AlertKind, Change, Channel, Datum, Series
+from codegen_app.tracking.models import (
+    Alert,
+    AlertKind,
+    Budget,
+    Change,
+    Channel,
+    Datum,
+    PatternRule,
+    Series,
+)
 from codegen_app.tuning.models import TuningRun
 from codegen_app.workers.models import State as Of
 from tests.app import track_factories
@@ -55,6 +64,8 @@ def furnish(graph: Graph) -> None:
     track_factories.missing()
     change = Change.objects.latest("pk")
     Series.objects.filter(pk=change.series_id).update(points=1, last_at=change.at)
+    track_factories.rule(problem=["gemm*", "a problem with a long name " * 6])
+    track_factories.budget(problem=["gemm*"])
     track_factories.channel("kernel team", address="https://hooks.example.org/" + "long" * 30)
     Packing.objects.create(graph=graph, key="k", kernels=2)
     looked_at("a-long-name-of-a-kernel-that-somebody-else-has-made-for-an-instinct-board.s")
@@ -188,6 +199,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "alert": lambda: _page(alert()),
     "alert-actions": lambda: f"{_page(alert())}/actions",
     "alert-silent": _silent,
+    "rules": _fixed("/rules?try=1&decides=thresholds&least_effect=5"),
+    "rule": lambda: _page(_first(PatternRule.objects.order_by("position"), "rule")),
+    "team": _fixed("/team"),
+    "budget": lambda: _page(_first(Budget.objects.order_by("pk"), "budget")),
     "selections": _fixed("/selections"),
     "devices": _fixed("/devices"),
     "import": _fixed("/import"),

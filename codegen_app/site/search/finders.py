@@ -175,6 +175,8 @@ _PAGES = (
     ("series_list", "Series", "history times"),
     ("compare_revisions", "Compare revisions", "branches diff"),
     ("alerts", "Alerts", "regressions improvements triage"),
+    ("team", "Team", "my alerts series budgets owners"),
+    ("rules", "Rules", "thresholds owners patterns codeowners"),
     ("selections", "Selections", "choices serving"),
     ("devices", "Devices", "workers environments gpus"),
     ("ops", "Ops", "operators aten coverage"),

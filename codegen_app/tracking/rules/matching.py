@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from django.db import connection
 
-from scheduler.track.patterns import SeriesFacts, SeriesPatterns
+from scheduler.track.patterns import FACT_NAMES, SeriesFacts, SeriesPatterns
 
 # PostgreSQL compares names; paths, whose syntax LIKE does not have, are compared here, after LIKE
 # has excluded most of them.
-_COLUMNS = {
-    "repository": "repository",
-    "problem": "problem",
-    "device": "device_name",
-    "metric": "metric",
-    "path": "path",
-}
+_COLUMNS = {"device": "device_name"}
 _MATCHING = """
-SELECT id, repository, problem, device_name, metric, path FROM codegen_app_series
-WHERE last_at IS NOT NULL{conditions} ORDER BY id
-"""
+SELECT asked.number, series.id, repository, problem, device_name, metric, path
+FROM json_to_recordset(%s::json) AS asked(number integer, {types})
+JOIN codegen_app_series AS series ON {conditions}
+WHERE series.last_at IS NOT NULL ORDER BY asked.number, series.id
+""".format(
+    types=", ".join(f"{name}_like text[]" for name in FACT_NAMES),
+    conditions=" AND ".join(
+        f"({name}_like IS NULL OR series.{_COLUMNS.get(name, name)} ILIKE ANY({name}_like))"
+        for name in FACT_NAMES
+    ),
+)
 
 
 def matching_series(patterns: SeriesPatterns) -> list[int]:
     """Return the keys of the series with points that match, in order (1 query)."""
-    conditions, values = [], []
-    for name, column in _COLUMNS.items():
-        if alternatives := getattr(patterns, name):
-            conditions.append(f" AND {column} ILIKE ANY(%s)")
-            values.append([_superset(pattern, name) for pattern in alternatives])
+    [keys] = matching_sets([patterns])
+    return keys
+
+
+def matching_sets(sets: Sequence[SeriesPatterns]) -> list[list[int]]:
+    """Return the keys of the series that match each of some patterns (1 query)."""
+    asked = [
+        {
+            "number": number,
+            **{
+                f"{name}_like": [_superset(pattern, name) for pattern in alternatives]
+                for name in FACT_NAMES
+                if (alternatives := getattr(patterns, name))
+            },
+        }
+        for number, patterns in enumerate(sets)
+    ]
+    found: list[list[int]] = [[] for _ in sets]
     with connection.cursor() as cursor:
-        cursor.execute(_MATCHING.format(conditions="".join(conditions)), values)
-        return [pk for pk, *facts in cursor.fetchall() if patterns.matches(SeriesFacts(*facts))]
+        cursor.execute(_MATCHING, [json.dumps(asked)])
+        for number, pk, *facts in cursor.fetchall():
+            if sets[number].matches(SeriesFacts(*facts)):
+                found[number].append(pk)
+    return found
 
 
 def _superset(pattern: str, fact: str) -> str:
@@ -47,9 +66,8 @@ def _superset(pattern: str, fact: str) -> str:
 
 
 def _longest_literal(pattern: str) -> str:
-    """Return the longest part of a path's segment without wildcards, escaped."""
+    """Return the longest part of a path's segment without wildcards of either syntax."""
     for wildcard in "*?/_":
         pattern = pattern.replace(wildcard, "%")
-    parts: Sequence[str] = pattern.split("%")
-    literal = max(parts, key=len)
+    literal = max(pattern.split("%"), key=len)
     return literal if literal.isascii() else ""

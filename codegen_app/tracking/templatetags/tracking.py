@@ -8,6 +8,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from codegen_app.tracking.pages.history.query import MAX_BESIDE, HistoryPage
+from codegen_app.tracking.pages.team import chart
+from codegen_app.tracking.queries.budget_values import BudgetRow
 from codegen_app.tracking.queries.series_summary import SeriesHead
 from codegen_app.web.addresses import replace_query
 from codegen_app.web.templatetags.kiln import emulated, generated
@@ -63,6 +65,12 @@ def series_tags(head: SeriesHead) -> SafeString:
     """Render labels for a series that was not measured on a device, each followed by a space."""
     tags = (generated(head.generated), emulated(head.emulated))
     return SafeString("".join(f"{tag} " for tag in tags if tag))
+
+
+@register.inclusion_tag("tracking/team/burn_down.html")
+def burn_down(budget: BudgetRow) -> dict[str, object]:
+    """Render the value of a budget over time against its limit; empty if it has none."""
+    return {"budget": budget, **chart.burn_down(budget)}
 
 
 @register.simple_tag(takes_context=True)

@@ -59,6 +59,8 @@ _ACTIONS = {
     permissions.TOKENS: ("revoke_token",),
     permissions.TRIAGE: (
         *("triage", "undo_triage", "save_thresholds", "add_baseline", "remove_baseline"),
+        *("save_rule", "move_rule", "remove_rule", "import_owners"),
+        *("add_budget", "save_budget", "remove_budget"),
         *("withdraw_point", "restore_point", "annotate_point", "remove_annotation"),
     ),
     permissions.NOTIFY: ("switch_channel", "test_channel", "renew_channel_key", "send_again"),

@@ -48,7 +48,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
             *("compare_revisions", "ops", "foreign_kernel"),
             *("series_list", "series", "series_point", "change"),
             *("alert_actions", "api_docs", "header", "instruction"),
-            *("alerts", "alert", "thresholds"),
+            *("alerts", "alert", "thresholds", "rules", "rule", "team", "budget"),
         )
         for name in (page, f"{page}_json")
     },
@@ -92,6 +92,8 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     **dict.fromkeys(
         (
             *("triage", "undo_triage", "save_thresholds", "add_baseline", "remove_baseline"),
+            *("save_rule", "move_rule", "remove_rule", "import_owners"),
+            *("add_budget", "save_budget", "remove_budget"),
             *("withdraw_point", "restore_point", "annotate_point", "remove_annotation"),
         ),
         (("POST",), TRIAGE),

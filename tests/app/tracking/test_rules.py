@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from html import unescape
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 
 from codegen_app.accounts.models import AuditEntry
 from codegen_app.tracking.alerting import missing_data, triage
@@ -384,3 +388,121 @@ def test_a_link_or_a_change_without_a_rule_stays_as_it_was() -> None:
     change(alert(), series=series(), raised_at=None)
     alert_pipeline.process_pending()
     assert not AlertEvent.objects.filter(kind=EventKind.ASSIGNEE).exists()
+
+
+def page_text(client: Client, address: str) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 200, address
+    return " ".join(unescape(answer.content.decode()).split())
+
+
+NEW = {"problem": "gemm*", "decides": "both", "least_effect": "10", "stale_after": "2d"}
+
+
+def test_a_rule_is_tried_saved_moved_edited_and_removed_on_its_pages(tuner: Client) -> None:
+    person("ada")
+    row = history(STEP)
+    alert_pipeline.process_pending()
+    text = page_text(tuner, "/rules")
+    assert "No rules yet" in text
+    text = page_text(tuner, f"/rules?{urlencode({**NEW, 'owner': 'ada', 'try': '1'})}")
+    assert "matches 1 series; would decide the thresholds of 1 and the owner of 1" in text
+    assert "1 gone, 0 new" in text
+    assert not PatternRule.objects.exists()
+    assert tuner.post("/rules/save", {**NEW, "owner": "ada", "why": ""}).status_code == 302
+    assert not PatternRule.objects.exists(), "without a reason"
+    tuner.post("/rules/save", {**NEW, "owner": "ada", "why": "known noise"})
+    saved = PatternRule.objects.get()
+    assert (saved.problem, saved.least_effect, saved.stale_after) == (
+        ["gemm*"],
+        0.1,
+        timedelta(days=2),
+    )
+    assert "Workers are still applying" in page_text(tuner, "/rules")
+    alert_pipeline.process_pending()
+    text = page_text(tuner, "/rules")
+    assert "minimum effect 10.0% missing after 2 days" in text
+    for address in (row.get_absolute_url(), f"/series/{row.pk}/thresholds"):
+        text = page_text(tuner, address)
+        assert "rule 1 (problem gemm*)" in text and "known noise" in text, address
+    [listed] = tuner.get("/rules.json").json()["rules"]
+    assert (listed["n_thresholds"], listed["n_owned"], listed["owner"]) == (1, 1, "ada")
+    # Edited: another row at the same place; the old address is gone.
+    tuner.post(
+        "/rules/save",
+        {"problem": "conv*", "decides": "thresholds", "muted": "on"}
+        | {"rule": saved.pk, "position": "1", "why": "narrower"},
+    )
+    alert_pipeline.process_pending()
+    edited = PatternRule.objects.get()
+    assert (edited.problem, edited.muted, edited.position) == (["conv*"], True, 1)
+    assert tuner.get(saved.get_absolute_url()).status_code == 404
+    assert "narrower" in page_text(tuner, edited.get_absolute_url())
+    second = rule(person("bob"), metric="time", muted=True)
+    tuner.post(f"/rules/{second.pk}/move", {"to": "1"})
+    assert [one.pk for one in resolution.standing_rules()] == [second.pk, edited.pk]
+    tuner.post(f"/rules/{second.pk}/remove", {"why": "not needed"})
+    assert [one.pk for one in resolution.standing_rules()] == [edited.pk]
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"decides": "everything"}, "everything is not something that a rule decides"),
+        ({"path": "!x"}, "exclusions (!) are not supported"),
+        ({"owner": "eve"}, "eve has no account that may triage alerts"),
+        ({"position": "0"}, "Enter a number from 1 on"),
+        ({"least_effect": "200"}, "Must be at most 100%"),
+        ({"stale_after": "soon"}, "soon is not a duration"),
+    ],
+)
+def test_each_field_of_a_rule_says_what_is_wrong(
+    tuner: Client, fields: dict[str, str], line: str
+) -> None:
+    User.objects.create_user("eve")
+    for answer in (
+        tuner.get("/rules", {**NEW, "try": "1", **fields}),
+        tuner.post("/rules/save", {**NEW, "why": "x", **fields}),
+    ):
+        assert line in unescape(answer.content.decode())
+    assert not PatternRule.objects.exists()
+
+
+def test_owners_are_imported_on_the_page_after_their_lines_were_shown(tuner: Client) -> None:
+    person("ada")
+    sent = {"name": "kernels", "repository": "kern*\nother", "text": CODEOWNERS}
+    answer = tuner.post("/rules/owners", sent)
+    text = " ".join(unescape(answer.content.decode()).split())
+    assert "@nobody-here" in text and "exclusions (!) are not supported" in text
+    assert 'value="kern* other"' in text, "the repositories go on to the confirmation"
+    assert not PatternRule.objects.exists()
+    tuner.post("/rules/owners", {**sent, "confirm": "1", "why": "agreed"})
+    assert PatternRule.objects.count() == 5
+    assert PatternRule.objects.all()[0].repository == ["kern*", "other"]
+    upload = SimpleUploadedFile("CODEOWNERS", b"* @ada\n")
+    answer = tuner.post("/rules/owners", {"name": "kernels", "file": upload})
+    assert "in place of 5 of the earlier import; nothing is saved yet" in " ".join(answer.content.decode().split())
+    for wrong, line in (
+        ({"name": "kernels"}, "Paste the content of the file"),
+        ({"name": "", "text": "* @ada"}, "Enter a name"),
+        ({"name": "x", "file": SimpleUploadedFile("x", b"\xff\xfe")}, "not UTF-8"),
+        ({"name": "x", "text": "# no lines"}, "no line with a pattern"),
+    ):
+        answer = tuner.post("/rules/owners", wrong)
+        assert (answer.status_code, line in unescape(answer.content.decode())) == (422, True), line
+
+
+def test_names_and_patterns_of_others_are_escaped(tuner: Client) -> None:
+    evil = "<script>alert(1)</script>"
+    rule(person("ada"), problem=evil, muted=True)
+    tuner.post("/rules/owners", {"name": evil, "text": f"{evil} @ada", "confirm": "1", "why": evil})
+    for address in ("/rules", PatternRule.objects.all()[0].get_absolute_url()):
+        assert evil not in tuner.get(address).content.decode()
+
+
+def test_readers_see_rules_and_change_none(reader: Client) -> None:
+    row = rule(person("ada"), muted=True)
+    text = page_text(reader, "/rules?try=1&decides=thresholds&muted=on")
+    assert "Saving requires the permission" in text and "Save rule" not in text
+    for address in ("/rules/save", f"/rules/{row.pk}/move", "/rules/owners"):
+        assert reader.post(address, {"why": "x", "decides": "owner"}).status_code == 403

@@ -32,14 +32,16 @@ from codegen_app.kernels.pages.kernels.query import kernel_list
 from codegen_app.site.pages.overview.query import overview
 from codegen_app.site.pages.search.query import search
 from codegen_app.site.urls import urlpatterns
-from codegen_app.tracking.models import Alert, Change
+from codegen_app.tracking.models import Alert, Budget, Change, PatternRule
 from codegen_app.tracking.pages.alert.query import alert_page
 from codegen_app.tracking.pages.alerts.query import AlertFilter, alert_list, alert_table
 from codegen_app.tracking.pages.change.query import change_page
 from codegen_app.tracking.pages.compare_revisions.query import side_choices_page
 from codegen_app.tracking.pages.history.point import point_page
 from codegen_app.tracking.pages.history.query import history_page
+from codegen_app.tracking.pages.rules.query import rule_list, rule_page
 from codegen_app.tracking.pages.series.query import Filters, series_list, series_table
+from codegen_app.tracking.pages.team.query import budget_page, team_page
 from codegen_app.tracking.pages.thresholds.query import thresholds_page
 from codegen_app.tuning.models import Candidate, TuningRun
 from codegen_app.tuning.pages.node.query import node_page
@@ -83,6 +85,14 @@ def alert_of() -> Alert:
     return Alert.objects.first() or track_factories.regression("linear", "gelu")
 
 
+def rule_of() -> PatternRule:
+    return PatternRule.objects.first() or track_factories.rule(problem=["linear*"])
+
+
+def budget_of() -> Budget:
+    return Budget.objects.first() or track_factories.budget(problem=["linear*"])
+
+
 def packing_of(world: World) -> dict[str, Any]:
     return {"pk": world.graph.pk, "graph": world.graph, "key": world.graph.digest, "kernels": 2}
 
@@ -118,6 +128,10 @@ def addresses(world: World) -> list[str]:
         "/alerts",
         alert_of().get_absolute_url(),
         f"/series/{change_of(world).series_id}/thresholds?try=1&least_effect=2",
+        "/rules?try=1&decides=thresholds&least_effect=5",
+        rule_of().get_absolute_url(),
+        "/team",
+        budget_of().get_absolute_url(),
     ]
 
 
@@ -221,6 +235,10 @@ READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
     (history_page, lambda world: (change_of(world).series_id,)),
     (point_page, lambda world: (change_of(world).series_id, change_of(world).datum_id)),
     (change_page, lambda world: (change_of(world).pk,)),
+    (rule_list, lambda world: ()),
+    (rule_page, lambda world: (rule_of().pk,)),
+    (team_page, lambda world: ("ada",)),
+    (budget_page, lambda world: (budget_of().pk,)),
 ]
 
 

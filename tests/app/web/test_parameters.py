@@ -31,6 +31,8 @@ def reading(world: World) -> list[str]:
             "/ops",
             "/compare",
             "/compare/revisions",
+            "/rules",
+            "/team",
             "/retune",
             "/import",
         ),

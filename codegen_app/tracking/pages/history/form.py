@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 
 from codegen_app.tracking.pages.history.query import MAX_BESIDE
-from codegen_app.tracking.pages.series.query import PERIODS, Filters
+from codegen_app.tracking.pages.series.query import FILTERS, PERIODS, Filters
 from codegen_app.tracking.queries.histories import Cursor
 from codegen_app.web.forms.fields import RepeatedField
 from codegen_app.web.forms.query import Number, QueryForm, Text
@@ -58,6 +58,7 @@ class SeriesForm(QueryForm):
     metric = Text()
     device = Text()
     target = Text()
+    owner = Text()
     problem = Number()
     changed = Number()
     after = Text()
@@ -82,7 +83,7 @@ class SeriesForm(QueryForm):
     def filters(self) -> Filters:
         return Filters(
             words=self.text("words"),
-            exact={name: self.text(name) for name in ("metric", "device", "target")},
+            exact={name: self.text(name) for name in FILTERS},
             problem=self.number("problem") or 0,
             changed=self.number("changed") or 0,
         )

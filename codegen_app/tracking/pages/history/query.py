@@ -15,10 +15,10 @@ from codegen_app.tracking.models import (
     Change,
     EventKind,
     Series,
-    SeriesRule,
 )
 from codegen_app.tracking.pages.history.branches import BranchRow, branch_rows
 from codegen_app.tracking.queries.series_findings import FindingRow, current_findings
+from codegen_app.tracking.queries.series_rules import SHOWN_RULES, SeriesRules, series_rules
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
     PointValue,
@@ -81,11 +81,12 @@ class OtherSeries:
 
 @dataclass(frozen=True)
 class HistoryPage:
-    """A series and those beside it. ``rule`` is the series' threshold rule; ``changes`` are the
-    latest of all shown series, ``more_changes``: there are more; ``node`` links to the problem's
-    node if the problem is ours; ``alike`` are other series of the same metric of that problem: at
-    other sizes, on other devices; ``branches`` are those with the newest points beside the history,
-    and ``untracked`` is why there is no history, if all points are of branches."""
+    """A series and those beside it. ``rules`` are the settings in effect for the series;
+    ``changes`` are the latest of all shown series, ``more_changes``: there are more; ``node`` links
+    to the problem's node if the problem is ours; ``alike`` are other series of the same metric of
+    that problem: at other sizes, on other devices; ``branches`` are those with the newest points
+    beside the history, and ``untracked`` is why there is no history, if all points are of
+    branches."""
 
     head: SeriesHead
     latest: PointValue | None
@@ -95,9 +96,7 @@ class HistoryPage:
     own_problem: int | None
     node: str
     node_url: str
-    muted: bool
-    least_effect: float | None
-    rule_reason: str
+    rules: SeriesRules
     beside: tuple[OtherSeries, ...]
     alike: tuple[SeriesHead, ...]
     missing: tuple[int, ...]
@@ -124,16 +123,15 @@ class HistoryPage:
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
-    """Return a series by number, with others beside it (11 queries, at most 7 more for points of
+    """Return a series by number, with others beside it (10 queries, at most 7 more for points of
     branches). Raises ``Series.DoesNotExist``."""
     keys = [pk, *beside]
-    found = Series.objects.in_bulk(keys)
+    found = Series.objects.select_related(*SHOWN_RULES).in_bulk(keys)
     if pk not in found:
         raise Series.DoesNotExist
     series = found[pk]
     shown = [found[key] for key in keys if key in found]
     latest = latest_values(shown)
-    rule = SeriesRule.objects.filter(series=pk).first()
     node = TemplateNode.objects.filter(problem=series.own_problem_id or 0).order_by("-pk").first()
     alike = Series.objects.filter(metric=series.metric, unit=series.unit)
     if series.own_problem_id:
@@ -159,9 +157,7 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         own_problem=series.own_problem_id,
         node=node.name if node else "",
         node_url=node.get_absolute_url() if node else "",
-        muted=bool(rule and rule.muted),
-        least_effect=rule.least_effect if rule else None,
-        rule_reason=rule.reason if rule else "",
+        rules=series_rules(series),
         beside=tuple(OtherSeries(series_head(row), latest.get(row.pk)) for row in shown[1:]),
         alike=tuple(map(series_head, alike[:MAX_ALIKE])),
         missing=tuple(key for key in beside if key not in found),

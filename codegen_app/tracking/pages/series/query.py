@@ -26,7 +26,12 @@ PAGE_SIZE = 100
 MAX_ROWS = 5_000  # rows that are sorted, filtered by columns and copied
 MAX_CHOICES = 200  # values of a filter
 MAX_WORDS = 8
-FILTERS = {"metric": "metric", "device": "device_name", "target": "target"}
+FILTERS = {
+    "metric": "metric",
+    "device": "device_name",
+    "target": "target",
+    "owner": "owner_rule__owner__username",
+}
 #: Days since the change, for the filter of series that changed.
 PERIODS = (1, 7, 30, 90)
 
@@ -90,7 +95,7 @@ def series_list(filters: Filters | None = None, after: Cursor | None = None) -> 
         following = str(Cursor(last.last_at, last.pk))
     return _series_page(
         filters,
-        rows=_rows(shown),
+        rows=series_rows(shown),
         found=len(found) if is_all else _filtered_series(filters).count(),
         next=following,
         is_first=after is None,
@@ -101,7 +106,7 @@ def series_table(filters: Filters, query: TableQuery) -> tuple[SeriesList, Table
     """Return series sorted and filtered by columns, ``PAGE_SIZE`` at a time; only the ``MAX_ROWS``
     with the latest points if there are more (6 queries)."""
     matching = _filtered_series(filters)
-    rows = _rows(list(_after_cursor(matching)[:MAX_ROWS]))
+    rows = series_rows(list(_after_cursor(matching)[:MAX_ROWS]))
     table = build_table("series", COLUMNS, rows, query, PAGE_SIZE)
     page = _series_page(
         filters, rows=tuple(table.rows), found=matching.count(), next="", is_first=not table.start
@@ -115,7 +120,7 @@ def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
         Series.objects.order_by().values_list(*FILTERS.values()).distinct()[: 50 * MAX_CHOICES]
     )
     choices = {
-        name: tuple(sorted({row[number] for row in columns} - {""}))
+        name: tuple(sorted({row[number] for row in columns} - {"", None}))
         for number, name in enumerate(FILTERS)
     }
     problem = Problem.objects.filter(pk=filters.problem).only("op", "summary").first()
@@ -128,7 +133,7 @@ def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
     )
 
 
-def _rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
+def series_rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
     """Return rows with their latest point and change (2 queries)."""
     latest = latest_values(series)
     units = {row.pk: row.unit for row in series}

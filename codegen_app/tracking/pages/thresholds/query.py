@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from codegen_app.tracking.models import Baseline, Change, Series, SeriesRule
+from codegen_app.tracking.queries.series_rules import SHOWN_RULES, SeriesRules, series_rules
 from codegen_app.tracking.queries.series_summary import SeriesHead, series_head
 from codegen_app.web.row import build_row, username
 from scheduler.stats.settings import Settings
@@ -40,18 +41,20 @@ class BaselineRow:
 
 @dataclass(frozen=True)
 class ThresholdsPage:
-    """A series with its rule and baselines. ``at`` is the position of the requested change."""
+    """A series with its own thresholds (``rule``), the settings in effect (``rules``), and its
+    baselines. ``at`` is the position of the requested change."""
 
     series: SeriesHead
     default_effect: float
     rule: RuleRow | None
+    rules: SeriesRules
     baselines: tuple[BaselineRow, ...]
     at: datetime | None
 
 
 def thresholds_page(pk: int, change: int | None = None) -> ThresholdsPage:
     """Return the page of a series by number (4 queries). Raises ``Series.DoesNotExist``."""
-    series = Series.objects.get(pk=pk)
+    series = Series.objects.select_related(*SHOWN_RULES).get(pk=pk)
     rule = SeriesRule.objects.filter(series=pk).select_related("changed_by").first()
     baselines = Baseline.objects.filter(series=pk).select_related("created_by").order_by("-at")
     at = Change.objects.filter(series=pk, pk=change or 0).values_list("at", flat=True).first()
@@ -59,6 +62,7 @@ def thresholds_page(pk: int, change: int | None = None) -> ThresholdsPage:
         series=series_head(series),
         default_effect=DEFAULT_EFFECT,
         rule=build_row(RuleRow, rule, changed_by=username(rule.changed_by)) if rule else None,
+        rules=series_rules(series),
         baselines=tuple(
             build_row(BaselineRow, row, created_by=username(row.created_by))
             for row in baselines[:MAX_BASELINES]

@@ -48,7 +48,11 @@ def save_thresholds(request: HttpRequest, pk: int) -> HttpResponse:
     series, by = get_object_or_404(Series, pk=pk), actor(request)
     form, reason = ThresholdsForm(request.POST), parse_reason(request.POST)
     if "reset" in request.POST:
-        _attempt(request, lambda: services.reset(series, reason, by), "Reset to the defaults.")
+        _attempt(
+            request,
+            lambda: services.reset(series, reason, by),
+            "Reset: the rules, or the defaults, are in effect.",
+        )
     elif form.is_valid():
         proposed = form.proposed()
         _attempt(request, lambda: services.save(series, proposed, reason, by), "Saved.")

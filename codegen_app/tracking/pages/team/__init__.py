@@ -1,0 +1,1 @@
+"""The team page: alerts and series of one person, and budgets."""
