@@ -481,7 +481,9 @@ def test_owners_are_imported_on_the_page_after_their_lines_were_shown(tuner: Cli
     assert PatternRule.objects.all()[0].repository == ["kern*", "other"]
     upload = SimpleUploadedFile("CODEOWNERS", b"* @ada\n")
     answer = tuner.post("/rules/owners", {"name": "kernels", "file": upload})
-    assert "in place of 5 of the earlier import; nothing is saved yet" in " ".join(answer.content.decode().split())
+    assert "in place of 5 of the earlier import; nothing is saved yet" in " ".join(
+        answer.content.decode().split()
+    )
     for wrong, line in (
         ({"name": "kernels"}, "Paste the content of the file"),
         ({"name": "", "text": "* @ada"}, "Enter a name"),
