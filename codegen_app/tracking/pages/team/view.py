@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -72,6 +74,7 @@ def _team(
     request.path = reverse("team")  # also after an error
     address = TeamForm(request.GET)
     person = address.text("person").strip() or request.user.get_username()
+    context: dict[str, Any] = {} if as_json else {"form": form or BudgetForm()}
     return render_page(
         request,
         "tracking/team.html",
@@ -80,7 +83,7 @@ def _team(
         title="Team",
         address=address,
         status=200 if form is None else 422,
-        **({} if as_json else {"form": form or BudgetForm()}),
+        **context,
     )
 
 
@@ -89,7 +92,7 @@ def _budget(
 ) -> HttpResponse:
     request.path = reverse("budget", args=[pk])  # also after an error
     page = get_or_404(f"budget {pk}", budget_page, pk)
-    context = {}
+    context: dict[str, Any] = {}
     if not as_json:
         context["form"] = form or BudgetForm.from_budget(Budget.objects.get(pk=pk))
     return render_page(
