@@ -26,6 +26,7 @@ from scheduler.text import one_line
 EVERY = timedelta(seconds=5)
 _MISSING_EVERY = timedelta(minutes=1)
 _EXAMINED_EVERY = timedelta(minutes=1)
+_SHARED_SERIES_EVERY = timedelta(minutes=5)
 _CLEANUP_EVERY = timedelta(hours=1)
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ def run_due() -> None:
         ("missing data", _MISSING_EVERY, periodic_jobs.check_missing_data),
         ("recovered alerts", _CLEANUP_EVERY, periodic_jobs.close_recovered_alerts),
         ("examine series", _EXAMINED_EVERY, periodic_jobs.examine_series),
+        ("shared series", _SHARED_SERIES_EVERY, periodic_jobs.check_shared_series),
         ("roll up", EVERY, rollup.roll_up_due),
         ("clear out", _CLEANUP_EVERY, periodic_jobs.clean_up),
         (f"clear out {host}", _CLEANUP_EVERY, periodic_jobs.clean_up_host),

@@ -16,7 +16,7 @@ from codegen_app.kernels.modelling import build_events
 from codegen_app.kernels.services import builds, instructions
 from codegen_app.remote.models import RemoteLease
 from codegen_app.site import queued_work, retention
-from codegen_app.tracking.alerting import missing_data, recovered, series_findings
+from codegen_app.tracking.alerting import missing_data, recovered, series_findings, shared_series
 from codegen_app.tracking.services import alert_pipeline
 from codegen_app.tuning.services import ledger, schedules
 from codegen_app.workers import work
@@ -77,6 +77,12 @@ def examine_series() -> None:
     """Look for drifts, changes of spread and second modes in series with enough new points."""
     if count := series_findings.examine_due():
         log.info("drift, spread and modes: %d series examined", count)
+
+
+def check_shared_series() -> None:
+    """Raise alerts of hosts that changed in series that several hosts measure in turn."""
+    if count := shared_series.check_shared_series():
+        log.info("shared series: %d machines changed", count)
 
 
 _STEPS: tuple[Callable[[], object], ...] = (

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from codegen_app.platform.files import StorageAwayError
-from codegen_app.tracking.alerting import creation, machines
+from codegen_app.tracking.alerting import creation, machine_states, machines
 from codegen_app.tracking.rules import resolution
 from codegen_app.tracking.services import detection, explanations, trunk
 from codegen_app.workers import queue
@@ -23,7 +23,8 @@ _STEPS: tuple[Callable[[], int], ...] = (
     resolution.apply_rules,
     detection.detect_changes,
     explanations.explain,
-    machines.update_alerts,
+    machines.raise_pending,
+    machine_states.update_alerts,
     creation.raise_alerts,
 )
 
@@ -61,7 +62,7 @@ def has_pending() -> bool:
         or resolution.has_unapplied_rules()
         or detection.unchecked_series().exists()
         or explanations.unexplained_changes().exists()
-        or machines.has_pending()
+        or machine_states.has_pending()
         or creation.pending_changes().exists()
     )
 

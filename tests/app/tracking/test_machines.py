@@ -3,18 +3,29 @@ back; and everything that only looks like it."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
 
 from codegen_app.tracking.alerting import triage
-from codegen_app.tracking.models import AlertState, Change, Channel, Delivery, Series, Withdrawal
+from codegen_app.tracking.alerting.shared_series import check_shared_series
+from codegen_app.tracking.models import (
+    AlertState,
+    Change,
+    Channel,
+    Delivery,
+    Series,
+    Source,
+    Withdrawal,
+)
 from codegen_app.tracking.notifying import email
 from codegen_app.tracking.notifying.message import build_message
 from codegen_app.tracking.pages.alert.query import alert_page
-from codegen_app.tracking.services import alert_pipeline, withdrawals
+from codegen_app.tracking.services import alert_pipeline, point_storage, withdrawals
 from scheduler.results.points.model import Point, RevisionKey
 from tests.support import team
 from tests.support.queries import queries_of
@@ -267,3 +278,77 @@ def test_a_page_of_a_machine_has_as_many_queries_for_one_point_as_for_many(
     extra = Withdrawal.objects.filter(alert=alert).values_list("pk", flat=True)[1:]
     Withdrawal.objects.filter(pk__in=list(extra)).delete()
     assert queries_of(lambda: alert_page(alert.pk)) == many
+
+
+FLEET = [replace(MACHINE, host=f"host-{n}") for n in range(4)]
+
+
+def in_turns(revisions: list[RevisionKey], slow: float = 1.0) -> list[Point]:
+    """Each revision measured by the next of four hosts, of which the second may be slow."""
+    return [
+        point
+        for revision in revisions
+        for host in [FLEET[int(revision.name[1:]) % 4]]
+        for point in measured([revision], slow if host == FLEET[1] else 1.0, host)
+    ]
+
+
+def test_the_slow_one_of_a_fleet_that_measures_series_in_turn() -> None:
+    trunk = team.commits(84)
+    team.push(in_turns(trunk[:56]))
+    team.push(in_turns(trunk[56:76], slow=1.3))
+    assert team.alerts() == []
+    assert check_shared_series() == 1
+    assert check_shared_series() == 0
+    alert_pipeline.process_pending()
+    [alert] = team.alerts()
+    assert (alert.kind, alert.machine, alert.n_series) == ("machine", "host-1", 12)
+    assert alert.at == trunk[57].at
+    assert Withdrawal.objects.filter(alert=alert, restored_at=None).count() == 12 * 5
+    team.push(in_turns(trunk[76:84]))
+    [alert] = team.alerts()
+    assert (alert.state, alert.recovered_at) == ("fixed", trunk[77].at)
+    assert levels() == {0}
+    assert check_shared_series() == 0
+
+
+def test_a_commit_that_slows_a_fleet_is_no_machine() -> None:
+    trunk = team.commits(80)
+    team.push(in_turns(trunk[:56]))
+    slower = [replace(point, value=point.value * 1.3) for point in in_turns(trunk[56:])]
+    team.push(slower)
+    assert check_shared_series() == 0
+    assert not Withdrawal.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_several_pipelines_one_raises_and_one_closes_the_alert(channel: Channel) -> None:
+    """Three workers process the same points."""
+    team.push(measured(COMMITS[:20]))
+    for start, factor in ((20, 1.3), (24, 1.3), (28, 1.0), (32, 1.0)):
+        for revision in COMMITS[start : start + 4]:
+            point_storage.store(measured([revision], factor), Source.API)
+            process_in_threads()
+    [alert] = team.alerts()
+    assert (alert.state, alert.recovered_at) == ("fixed", COMMITS[28].at)
+    kinds = list(alert.events.values_list("kind", flat=True))
+    assert kinds == ["raised", "recovered"]
+    assert team.messages() == [(alert.pk, "raised")]
+    assert Withdrawal.objects.filter(restored_at=None).count() == 12 * 8
+    assert set(Series.objects.values_list("withdrawn", flat=True)) == {8}
+    assert levels() == {0}
+
+
+def process_in_threads() -> None:
+    def process() -> None:
+        try:
+            alert_pipeline.process_pending()
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=process) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    alert_pipeline.process_pending()
