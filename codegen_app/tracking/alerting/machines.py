@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
@@ -34,8 +35,8 @@ from scheduler.track import machines
 from scheduler.track.evidence import Cause
 from scheduler.track.telemetry import TelemetryDifference
 
-MAX_AGE = timedelta(days=14)
-"""Changes that were shown longer ago, by their place in the history, are of an imported history."""
+_MAX_APART = timedelta(days=14)
+"""How long ago changes were found that are seen together with a new one."""
 
 _END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC)
 REJECTED = (AlertState.EXPECTED, AlertState.INVALID)
@@ -91,8 +92,15 @@ class Candidate(NamedTuple):
     before: float
     after: float
     worse: bool
+    found_at: datetime
     hosts: list[str]
     readings: list[dict[str, Any]]
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it is of an imported history, as ``grouping.is_old`` says of a row."""
+        days = settings.HISTORY_DAYS
+        return bool(days) and self.found_at - (self.shown_at or self.at) > timedelta(days=days)
 
     @property
     def machine(self) -> Machine | None:
@@ -143,7 +151,7 @@ def raise_alerts(of_machines: Iterable[Machine], shared: Sequence[SharedMove] = 
     groups: dict[tuple[Machine, bool], list[Candidate]] = {
         (machine, worse): [] for machine in of_machines for worse in (False, True)
     }
-    recent = _candidates().filter(found_at__gte=timezone.now() - MAX_AGE)
+    recent = _candidates().filter(found_at__gte=timezone.now() - _MAX_APART)
     for row in (*_read(recent), *(move.candidate for move in shared)):
         if row.machine is not None and (group := groups.get((row.machine, row.worse))) is not None:
             group.append(row)
@@ -167,7 +175,7 @@ def _candidates() -> QuerySet[Change]:
 
 def _read(rows: QuerySet[Change]) -> list[Candidate]:
     columns = ("pk", "series_id", "series__device_name", "at", "shown_at", "before", "after")
-    explained = ("worse", "explanation__hosts", "explanation__readings")
+    explained = ("worse", "found_at", "explanation__hosts", "explanation__readings")
     return [Candidate(*row) for row in rows.order_by("pk").values_list(*columns, *explained)]
 
 
@@ -190,7 +198,7 @@ def _machine_change(
     if len(together) < machines.MIN_SERIES:
         return None
     changes = [by_key[move.change] for move in together]
-    if max(row.shown_at or row.at for row in changes) < timezone.now() - MAX_AGE:
+    if all(row.is_old for row in changes):
         return None
     since, place = min(move.first for move in together), min(row.at for row in changes)
     measured = set_aside.measured_series(*machine, place, since)

@@ -173,6 +173,7 @@ def _shared_move(key: int, shift: _Shift, series: Series, points: dict[int, Datu
         before=row.before,
         after=row.after,
         worse=row.worse,
+        found_at=timezone.now(),
         hosts=[shift.host],
         readings=explanation["readings"],
     )

@@ -250,7 +250,7 @@ def test_pages_and_messages_name_the_machine(channel: Channel, ada: User, client
     assert len(message.series) == 12
     assert email.subject(message).startswith("[Kiln] machine host-1 in 12 series x1.30")
     assert "Machine:  host-1, 12 of 12 series measured there" in email.text(message)
-    assert "Reading:  temperature 60 → 91 °C" in email.text(message)
+    assert "temperature 60 -> 91" in email.text(message)
     series = Series.objects.earliest("pk")
     history = client.get(f"/series/{series.pk}").content.decode()
     assert f"machine host-1 changed: alert {alert.pk}" in history
