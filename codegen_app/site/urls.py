@@ -36,9 +36,12 @@ from codegen_app.site.pages.overview.view import overview
 from codegen_app.site.pages.search.view import palette, search
 from codegen_app.tracking.pages.alert.actions import (
     actions,
+    bisect_alert,
+    cancel_bisection,
     cancel_remeasurement,
     remeasure_alert,
     retune_alert,
+    skip_revision,
     withdraw_requests,
 )
 from codegen_app.tracking.pages.alerts.feed import alerts_feed
@@ -196,6 +199,9 @@ urlpatterns = [
     *with_json_view("alerts/<int:pk>/actions", actions, "alert_actions"),
     path("alerts/<int:pk>/retune", retune_alert, name="retune_alert"),
     path("alerts/<int:pk>/remeasure", remeasure_alert, name="remeasure_alert"),
+    path("alerts/<int:pk>/bisect", bisect_alert, name="bisect_alert"),
+    path("bisections/<int:pk>/cancel", cancel_bisection, name="cancel_bisection"),
+    path("requests/<int:pk>/skip", skip_revision, name="skip_revision"),
     path("alerts/<int:pk>/withdraw", withdraw_requests, name="withdraw_requests"),
     path("remeasurements/<int:pk>/cancel", cancel_remeasurement, name="cancel_remeasurement"),
     path("password", password, name="password"),

@@ -321,6 +321,7 @@ class RequestRow(Schema):
     id: int
     asked_at: datetime
     alert: int
+    bisection: int | None = Field(description="The bisection that needs it, if any.")
     series: int
     problem: str
     sizes: dict[str, int]
@@ -333,6 +334,14 @@ class RequestRow(Schema):
     revision_at: datetime | None
     branch: str
     repository: str
+
+
+class SkippedRow(Schema):
+    """The bisection of a skipped request: its state, and the next request if it is open."""
+
+    bisection: int
+    state: str
+    next_request: int | None
 
 
 class RequestsPage(Schema):

@@ -19,7 +19,7 @@ _OPERATIONS = (
     "api_annotations",
     *("api_thresholds", "api_reset_thresholds"),
     *("api_alerts", "api_alert", "api_alert_changes", "api_alert_events", "api_triage"),
-    *("api_requests", "api_compare"),
+    *("api_requests", "api_skip_request", "api_compare"),
     *("api_worker_hello", "api_worker_lease", "api_worker_file", "api_worker_progress"),
     *("api_worker_builds", "api_worker_finish", "api_worker_give_up", "api_worker_leave"),
 )

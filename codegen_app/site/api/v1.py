@@ -23,6 +23,7 @@ from codegen_app.site.api.alerts import router as alerts_router
 from codegen_app.site.api.checks import (
     READ,
     REFUSALS,
+    ROW_REFUSALS,
     HeaderError,
     NotFoundError,
     OwnerError,
@@ -40,13 +41,17 @@ from codegen_app.tracking.api_schemas import (
     Limit,
     Parameters,
     Problem,
+    Reason,
     Receipt,
     RequestsPage,
     SeriesPage,
     SeriesRow,
+    SkippedRow,
 )
+from codegen_app.tracking.bisecting import walk
 from codegen_app.tracking.compare_revisions.comparison import Grouping, compare_sides
 from codegen_app.tracking.compare_revisions.sides import comparison_url
+from codegen_app.tracking.models import MeasurementRequest
 from codegen_app.tracking.queries import histories
 from codegen_app.tracking.services import ingest
 from codegen_app.web.addresses import absolute_url
@@ -190,6 +195,28 @@ def list_requests(
         dict(zip(histories.REQUEST_FILTERS, values, strict=True)), parse_cursor(after), limit
     )
     return {"requests": rows, "next": following}
+
+
+@api.post(
+    "/requests/{int:pk}/skip",
+    url_name="api_skip_request",
+    auth=TokenAuth(Scope.INGEST),
+    response={200: SkippedRow, **ROW_REFUSALS},
+    summary="Skip a revision of a bisection",
+)
+def skip_request(request: HttpRequest, pk: int, body: Reason) -> dict[str, Any]:
+    """State that the requested revision cannot be measured; the bisection requests another one."""
+    check_parameters(request, ())
+    row = MeasurementRequest.objects.filter(pk=pk).first() if pk < 2**63 else None
+    if row is None:
+        raise NotFoundError(f"there is no request {pk}")
+    bisection = walk.skip(row, body.reason, token_of(request).owner)
+    following = bisection.requests.filter(answered_at=None, withdrawn_at=None).first()
+    return {
+        "bisection": bisection.pk,
+        "state": bisection.state,
+        "next_request": following.pk if following else None,
+    }
 
 
 @api.get(

@@ -16,6 +16,7 @@ from codegen_app.tracking.models.alert import (
 )
 from codegen_app.tracking.models.annotation import Annotation
 from codegen_app.tracking.models.batch import Batch
+from codegen_app.tracking.models.bisection import Bisection, BisectionState, SkippedRevision
 from codegen_app.tracking.models.change import (
     LARGEST_FIRST,
     LISTED,
@@ -66,6 +67,8 @@ __all__ = [
     "Annotation",
     "Baseline",
     "Batch",
+    "Bisection",
+    "BisectionState",
     "Budget",
     "BudgetStatistic",
     "CauseClass",
@@ -92,6 +95,7 @@ __all__ = [
     "SeriesExamination",
     "SeriesFinding",
     "SeriesRule",
+    "SkippedRevision",
     "Source",
     "Withdrawal",
 ]

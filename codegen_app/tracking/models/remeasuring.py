@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from codegen_app.tracking.models.alert import Alert
+from codegen_app.tracking.models.bisection import Bisection
 from codegen_app.tracking.models.series import Datum, Revision, Series
 from codegen_app.tuning.models.tuning_run import TuningRun
 from codegen_app.workers.models.work import State, Work
@@ -92,11 +93,14 @@ class RemeasuredPoint(models.Model):
 
 class MeasurementRequest(models.Model):
     """A revision that a series' senders are asked to measure again; answered by its first point
-    that arrives and was measured afterwards."""
+    that arrives and was measured afterwards. ``bisection`` is the bisection that needs it."""
 
     series = models.ForeignKey(Series, on_delete=models.PROTECT, related_name="requests")
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="requests")
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="requests")
+    bisection = models.ForeignKey(
+        Bisection, null=True, blank=True, on_delete=models.CASCADE, related_name="requests"
+    )
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )

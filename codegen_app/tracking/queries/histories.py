@@ -75,6 +75,7 @@ def requests_page(
             "id": row.pk,
             "asked_at": row.created_at,
             "alert": row.alert_id,
+            "bisection": row.bisection_id,
             "series": row.series_id,
             **{name: getattr(row.series, name) for name in _REQUEST_SERIES},
             "revision": row.revision.name,

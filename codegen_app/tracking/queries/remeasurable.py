@@ -19,7 +19,8 @@ MAX_SERIES = 20  # series of an alert, largest change first
 def changes_of(alert: Alert) -> list[Change]:
     """Return the alert's changes that were not withdrawn, largest first (1 query)."""
     rows = alert.changes.filter(withdrawn_at=None)
-    found = rows.select_related("series", "datum", "revision", "previous")
+    related = ("series", "datum", "revision", "previous", "good_revision", "bad_revision")
+    found = rows.select_related(*related)
     return sorted(found, key=lambda row: (-max(row.ratio, 1 / row.ratio), row.pk))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from codegen_app.platform.files import StorageAwayError
 from codegen_app.tracking.alerting import creation, machine_states, machines
+from codegen_app.tracking.bisecting import walk
 from codegen_app.tracking.rules import resolution
 from codegen_app.tracking.services import detection, explanations, trunk
 from codegen_app.workers import queue
@@ -26,6 +27,7 @@ _STEPS: tuple[Callable[[], int], ...] = (
     machines.raise_pending,
     machine_states.update_alerts,
     creation.raise_alerts,
+    walk.advance,
 )
 
 
@@ -64,6 +66,7 @@ def has_pending() -> bool:
         or explanations.unexplained_changes().exists()
         or machine_states.has_pending()
         or creation.pending_changes().exists()
+        or walk.waiting_bisections().exists()
     )
 
 

@@ -54,6 +54,7 @@ _ACTIONS = {
     permissions.RETUNE: (
         *("cancel_run", "retune_alert", "remeasure_alert"),
         *("withdraw_requests", "cancel_remeasurement"),
+        *("bisect_alert", "cancel_bisection", "skip_revision"),
     ),
     permissions.BUILD: ("build_kernel", "model_kernel", "cancel_modelling"),
     permissions.TOKENS: ("revoke_token",),
@@ -76,6 +77,7 @@ _API_READS = (
 _RAW_BODIES = (
     *("csp_reports", "api_results", "api_withdraw", "api_restore"),
     *("api_annotate", "api_remove_annotation", "api_reset_thresholds", "api_triage"),
+    "api_skip_request",
     *("api_worker_hello", "api_worker_lease", "api_worker_builds", "api_worker_progress"),
     *("api_worker_finish", "api_worker_give_up", "api_worker_leave"),
 )

@@ -70,6 +70,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "cancel_run": (("POST",), RETUNE),
     "retune": ((*READ, "POST"), RETUNE),
     "retune_json": (READ, RETUNE),
+    **dict.fromkeys(("bisect_alert", "cancel_bisection", "skip_revision"), (("POST",), RETUNE)),
     **dict.fromkeys(
         ("retune_alert", "remeasure_alert", "withdraw_requests", "cancel_remeasurement"),
         (("POST",), RETUNE),
@@ -103,6 +104,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         (
             *("api_results", "api_withdraw", "api_restore", "api_annotate"),
             *("api_remove_annotation", "api_reset_thresholds", "api_triage"),
+            "api_skip_request",
         ),
         (("POST",), ANYBODY),
     ),

@@ -476,6 +476,7 @@ def test_the_api_describes_itself_without_other_hosts(reader: Client) -> None:
         RESULTS,
         "/api/v1/series",
         "/api/v1/requests",
+        "/api/v1/requests/{pk}/skip",
         "/api/v1/series/{pk}",
         "/api/v1/series/{pk}/data",
         "/api/v1/series/{pk}/data/{datum}/withdraw",

@@ -9,8 +9,10 @@ from django.views.decorators.http import require_POST
 
 from codegen_app.accounts import permissions
 from codegen_app.tracking.alerting import retuning
-from codegen_app.tracking.models import Alert, Remeasurement
+from codegen_app.tracking.bisecting import walk
+from codegen_app.tracking.models import Alert, Bisection, MeasurementRequest, Remeasurement
 from codegen_app.tracking.pages.alert.actions_query import alert_actions
+from codegen_app.tracking.pages.alert.bisect_form import BisectForm
 from codegen_app.tracking.remeasuring import requests
 from codegen_app.web.page import Crumb, get_or_404, render_page
 from codegen_app.web.require_permission import actor, require_permission
@@ -63,6 +65,50 @@ def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
         parts += [f"{asked} revisions requested from their senders"] if asked else []
         messages.success(request, f"{' and '.join(parts)}.")
     return redirect("alert_actions", pk)
+
+
+@require_permission(permissions.RETUNE)
+@require_POST
+def bisect_alert(request: HttpRequest, pk: int) -> HttpResponse:
+    """Start to bisect the largest change of an alert."""
+    form = BisectForm(request.POST)
+    try:
+        if not form.is_valid():
+            raise UserError("; ".join(f"{name}: {line[0]}" for name, line in form.errors.items()))
+        bisection = walk.start(
+            get_object_or_404(Alert, pk=pk), form.cleaned_data["limit"], actor(request)
+        )
+    except UserError as error:
+        messages.error(request, f"Bisection not started: {error}")
+    else:
+        if bisection.culprit is not None:
+            messages.success(request, f"{bisection.culprit} is the only revision in between.")
+        elif not bisection.is_open:
+            messages.error(request, f"The bisection stopped: {bisection.reason}.")
+        else:
+            messages.success(request, "The first revision was requested.")
+    return redirect("alert_actions", pk)
+
+
+@require_permission(permissions.RETUNE)
+@require_POST
+def cancel_bisection(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(Bisection, pk=pk)
+    if not walk.cancel(row, actor(request)):
+        messages.info(request, "The bisection has already finished.")
+    return redirect("alert_actions", row.alert_id)
+
+
+@require_permission(permissions.RETUNE)
+@require_POST
+def skip_revision(request: HttpRequest, pk: int) -> HttpResponse:
+    """Skip a revision that a bisection requested: it cannot be measured."""
+    row = get_object_or_404(MeasurementRequest, pk=pk)
+    try:
+        walk.skip(row, request.POST.get("reason", ""), actor(request))
+    except UserError as error:
+        messages.error(request, str(error))
+    return redirect("alert_actions", row.alert_id)
 
 
 @require_permission(permissions.RETUNE)

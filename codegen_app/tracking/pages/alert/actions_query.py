@@ -9,9 +9,11 @@ from datetime import datetime
 import numpy as np
 from django.db.models import Max, Min
 
+from codegen_app.tracking.bisecting import walk
 from codegen_app.tracking.models import (
     Alert,
     AlertRun,
+    Bisection,
     Change,
     MeasurementRequest,
     RemeasuredPoint,
@@ -26,6 +28,7 @@ from codegen_app.tracking.queries.remeasurable import (
     points_with_builds,
     retune_outlook,
 )
+from codegen_app.tracking.queries.revision_links import RevisionLinks, revision_links
 from codegen_app.tuning.models import Candidate
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES
@@ -33,6 +36,7 @@ from scheduler.stats.intervals import Bounds, bounds_of
 from scheduler.track.ratios import MIN_RATIO_SAMPLES, medians, ratios
 
 MAX_SHOWN = 50
+MAX_BISECTIONS = 5
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,43 @@ class RequestRow:
 
 
 @dataclass(frozen=True)
+class BisectedRevision:
+    """A revision of a bisection's window that was measured, requested or skipped. ``ratio`` is its
+    median over the level before."""
+
+    revision: str
+    at: datetime | None
+    state: str
+    ratio: float | None
+    n: int
+    reason: str
+    request: int | None
+
+
+@dataclass(frozen=True)
+class BisectionRow:
+    """The search for the revision that made a change. ``suspects`` of ``revisions`` may have made
+    it; ``culprit`` did. ``ratio`` is that of the change."""
+
+    id: int
+    series: str
+    series_id: int
+    state: str
+    is_open: bool
+    good: str
+    bad: str
+    ratio: float
+    culprit: str
+    culprit_url: str
+    reason: str
+    limit: int
+    measured: int
+    suspects: int
+    revisions: int
+    steps: tuple[BisectedRevision, ...]
+
+
+@dataclass(frozen=True)
 class AlertActions:
     """The actions of one alert. ``retune_on`` says what a run can measure now, for each device of
     its series; ``is_open``: something is still pending."""
@@ -124,15 +165,19 @@ class AlertActions:
     retune_on: tuple[str, ...]
     again: Offer
     senders: Offer
+    bisect: Offer
+    bisect_limit: int
     runs: tuple[RunRow, ...]
     measured: tuple[RemeasurementRow, ...]
+    bisections: tuple[BisectionRow, ...]
     requests: tuple[RequestRow, ...]
     open_requests: int
     is_open: bool
 
 
 def alert_actions(pk: int) -> AlertActions:
-    """Return an alert's actions by its number (10 queries). Raises ``Alert.DoesNotExist``."""
+    """Return an alert's actions by its number (11 queries, 4 more for each of
+    the latest bisections). Raises ``Alert.DoesNotExist``."""
     alert = Alert.objects.select_related("revision", "series").get(pk=pk)
     changes = changes_of(alert)
     tunable = own_series(alert, changes)
@@ -167,6 +212,7 @@ def alert_actions(pk: int) -> AlertActions:
         )
         for row in requests.order_by("-pk")[:MAX_SHOWN]
     )
+    bisections = _bisection_rows(alert)
     return AlertActions(
         alert_id=pk,
         title=str(alert),
@@ -178,12 +224,16 @@ def alert_actions(pk: int) -> AlertActions:
         senders=Offer(
             len(sent) - generated, ("generated series cannot be measured",) if generated else ()
         ),
+        bisect=_bisection_offer(changes),
+        bisect_limit=walk.DEFAULT_LIMIT,
         runs=run_rows,
         measured=remeasured,
+        bisections=bisections,
         requests=request_rows,
         open_requests=sum(row.state == "open" for row in request_rows),
         is_open=any(row.state in OPEN_STATES for row in run_rows)
-        or any(row.is_open for row in remeasured),
+        or any(row.is_open for row in remeasured)
+        or any(row.is_open for row in bisections),
     )
 
 
@@ -202,6 +252,63 @@ def _remeasurement_offer(changes: Sequence[Change], models: set[tuple[str, str]]
         has_after = last is not None and last >= change.at
         obstacles.append(blocked_reason(change.series, has_before, has_after, models))
     return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
+
+
+def _bisection_offer(changes: Sequence[Change]) -> Offer:
+    obstacles = [walk.blocked_reason(change) for change in changes[:MAX_SERIES]]
+    return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
+
+
+def _bisection_rows(alert: Alert) -> tuple[BisectionRow, ...]:
+    bisections = Bisection.objects.filter(alert=alert)
+    rows = list(bisections.select_related("series", "good", "bad", "culprit")[:MAX_BISECTIONS])
+    links = revision_links(row.culprit for row in rows) if rows else RevisionLinks({})
+    return tuple(_bisection_row(row, links) for row in rows)
+
+
+def _bisection_row(row: Bisection, links: RevisionLinks) -> BisectionRow:
+    window = walk.window_of(row)
+    requests = dict(
+        MeasurementRequest.objects.filter(bisection=row, answered_at=None, withdrawn_at=None)
+        .order_by("pk")
+        .values_list("revision", "pk")
+    )
+    shown = [
+        BisectedRevision(
+            revision=str(part.revision),
+            at=part.revision.at,
+            state=_revision_state(part, part.revision.pk in requests),
+            ratio=float(np.median(part.values)) / row.before if part.values else None,
+            n=len(part.values),
+            reason=part.skipped,
+            request=requests.get(part.revision.pk),
+        )
+        for part in window[1:-1]
+        if part.values or part.skipped or part.revision.pk in requests
+    ]
+    culprit = row.culprit
+    return build_row(
+        BisectionRow,
+        row,
+        series=row.series.problem,
+        good=str(row.good),
+        bad=str(row.bad),
+        ratio=row.after / row.before,
+        culprit=str(culprit) if culprit else "",
+        culprit_url=links.commit(culprit) if culprit else "",
+        measured=sum(part.side is not None for part in window[1:-1]),
+        suspects=len(walk.remaining(window)),
+        revisions=len(window) - 1,
+        steps=tuple(shown),
+    )
+
+
+def _revision_state(part: walk.WindowRevision, is_requested: bool) -> str:
+    if part.skipped:
+        return "skipped"
+    if is_requested:
+        return "requested"
+    return part.side.value if part.side else "requested"
 
 
 def _remeasurement_rows(alert: Alert) -> tuple[RemeasurementRow, ...]:

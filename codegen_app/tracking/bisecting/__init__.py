@@ -1,0 +1,1 @@
+"""Finding the revision that changed a series, by requests to its senders."""

@@ -1,0 +1,265 @@
+"""The walk of a bisection: request a revision, judge its points, narrow the window, repeat.
+
+Its state is in rows: the revisions of the window, their points, and one open request at most. So a
+step needs nothing but the bisection's number, and may be repeated after a crash.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models.functions import Now
+
+from codegen_app.accounts import audit
+from codegen_app.tracking.models import (
+    Alert,
+    Bisection,
+    BisectionState,
+    Change,
+    Datum,
+    MeasurementRequest,
+    Revision,
+    SkippedRevision,
+)
+from codegen_app.tracking.queries.remeasurable import changes_of
+from scheduler.errors import UserError
+from scheduler.track.bisect import MAX_VALUES, Levels, Side, levels_of, side_of, suspects
+
+DEFAULT_LIMIT, MAX_LIMIT = 20, 200
+MAX_REVISIONS = 5_000
+_SIDE_POINTS = 30
+
+
+@dataclass(frozen=True)
+class WindowRevision:
+    """A revision of a bisection's window: its side, None if it has no values yet; ``values`` in the
+    series' unit; ``skipped`` says why it cannot be measured, "" if it can."""
+
+    revision: Revision
+    side: Side | None
+    values: tuple[float, ...] = ()
+    skipped: str = ""
+
+
+@transaction.atomic
+def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection:
+    """Bisect the largest change of an alert whose senders can measure revisions in between; return
+    the open bisection if there is one. Raises ``UserError``."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise UserError(f"limit: {limit} is not between 1 and {MAX_LIMIT} revisions")
+    alert = Alert.objects.select_for_update().get(pk=alert.pk)
+    open_one = Bisection.objects.filter(alert=alert, state=BisectionState.OPEN).first()
+    if open_one is not None:
+        return open_one
+    changes = changes_of(alert)
+    obstacles = {change.pk: blocked_reason(change) for change in changes}
+    change = next((row for row in changes if not obstacles[row.pk]), None)
+    if change is None:
+        reasons = dict.fromkeys(obstacles.values())
+        raise UserError("; ".join(reasons) or "this alert no longer has changes")
+    good, bad = _ends(change)
+    assert good is not None
+    levels = _levels(change)
+    try:
+        with transaction.atomic():
+            bisection = Bisection.objects.create(
+                alert=alert,
+                series=change.series,
+                good=good,
+                bad=bad,
+                before=levels.before,
+                after=levels.after,
+                noise=levels.noise,
+                limit=limit,
+                requested_by_id=audit.actor_id(actor),
+            )
+    except IntegrityError:
+        return Bisection.objects.get(alert=alert, series=change.series, state=BisectionState.OPEN)
+    audit.record(actor, "bisect", alert, f"{change.series}"[:200])
+    _step(bisection)
+    return bisection
+
+
+def blocked_reason(change: Change) -> str:
+    """Return why the revisions around a change cannot be bisected; "" if they can."""
+    good, bad = _ends(change)
+    if change.series.is_generated:
+        return "generated series cannot be measured"
+    if change.series.own_problem_id is not None:
+        return "series measured by tuning runs: re-measure, which includes builds in between"
+    if good is None:
+        return "the last revision before the change is unknown"
+    if good.repository != bad.repository:
+        return f"both sides are of different repositories: {good.repository}, {bad.repository}"
+    if good.at is None or bad.at is None:
+        return "the times of both revisions are unknown: send revision.at"
+    return ""
+
+
+@transaction.atomic
+def cancel(bisection: Bisection, actor: AbstractBaseUser | None) -> bool:
+    """Cancel an open bisection and withdraw its request; return False if it is over."""
+    row = Bisection.objects.select_for_update().get(pk=bisection.pk)
+    if not row.is_open:
+        return False
+    _requests(row).filter(answered_at=None, withdrawn_at=None).update(withdrawn_at=Now())
+    _finish(row, BisectionState.CANCELLED, reason="cancelled")
+    audit.record(actor, "cancel bisection", row.alert)
+    return True
+
+
+@transaction.atomic
+def skip(request: MeasurementRequest, reason: str, actor: AbstractBaseUser | None) -> Bisection:
+    """Record that a bisection's revision cannot be measured, and request another one. Raises
+    ``UserError`` if the request is not an open one of a bisection, or without a reason."""
+    if not reason.strip():
+        raise UserError("reason: state why the revision cannot be measured")
+    bisection = request.bisection
+    if bisection is None:
+        raise UserError(f"request {request.pk} is not of a bisection: withdraw it")
+    bisection = Bisection.objects.select_for_update().get(pk=bisection.pk)
+    changed = MeasurementRequest.objects.filter(
+        pk=request.pk, answered_at=None, withdrawn_at=None
+    ).update(withdrawn_at=Now())
+    if not (changed and bisection.is_open):
+        raise UserError(f"request {request.pk} is no longer open")
+    SkippedRevision.objects.get_or_create(
+        bisection=bisection, revision=request.revision, defaults={"reason": reason.strip()[:500]}
+    )
+    audit.record(actor, "skip revision", bisection.alert, str(request.revision))
+    _step(bisection)
+    return bisection
+
+
+def waiting_bisections() -> QuerySet[Bisection]:
+    """Return open bisections without an open request: their last one was answered."""
+    asked = MeasurementRequest.objects.filter(
+        bisection=OuterRef("pk"), answered_at=None, withdrawn_at=None
+    )
+    return Bisection.objects.filter(~Exists(asked), state=BisectionState.OPEN)
+
+
+@transaction.atomic
+def advance() -> int:
+    """Take one step of the bisections whose requests were answered; return how many."""
+    rows = list(waiting_bisections().select_for_update(skip_locked=True, of=("self",)))
+    for bisection in rows:
+        _step(bisection)
+    return len(rows)
+
+
+def window_of(bisection: Bisection) -> list[WindowRevision]:
+    """Return the revisions from the last good to the first bad one, in order (3 queries)."""
+    good, bad = bisection.good, bisection.bad
+    between = Revision.objects.filter(
+        repository=bad.repository, branch=bad.branch, at__gt=good.at, at__lt=bad.at
+    ).order_by("at", "pk")[:MAX_REVISIONS]
+    revisions = list(between)
+    skipped = dict(bisection.skipped.values_list("revision", "reason"))
+    points = Datum.objects.valid().filter(
+        series=bisection.series_id, is_trunk=True, revision__in=revisions, value__gt=0
+    )
+    values: dict[int, list[float]] = defaultdict(list)
+    for revision, value in points.order_by("measured_at", "pk").values_list("revision", "value"):
+        values[revision].append(value)
+    levels = Levels(bisection.before, bisection.after, bisection.noise)
+    inner = [
+        WindowRevision(
+            revision,
+            side_of(values[revision.pk], levels) if values[revision.pk] else None,
+            tuple(values[revision.pk]),
+            skipped.get(revision.pk, ""),
+        )
+        for revision in revisions
+    ]
+    return [WindowRevision(good, Side.BEFORE), *inner, WindowRevision(bad, Side.AFTER)]
+
+
+def _ends(change: Change) -> tuple[Revision | None, Revision]:
+    """Return the revisions that are certainly of either level: noise may put the change itself a
+    few points too early or too late."""
+    return change.good_revision or change.previous, change.bad_revision or change.revision
+
+
+def _levels(change: Change) -> Levels:
+    """Return the levels from the points nearest to a change."""
+    points = Datum.objects.valid().filter(series=change.series_id, is_trunk=True, value__gt=0)
+    before = points.filter(at__lt=change.at).order_by("-at", "-pk")
+    after = points.filter(at__gte=change.at).order_by("at", "pk")
+    counts = (min(change.n_before, _SIDE_POINTS), min(change.n_after, _SIDE_POINTS))
+    sides = (
+        list(rows.values_list("value", flat=True)[:count])
+        for rows, count in zip((before, after), counts, strict=True)
+    )
+    try:
+        return levels_of(*sides)
+    except ValueError as error:
+        raise UserError(f"the change cannot be bisected: {error}") from None
+
+
+def _step(bisection: Bisection) -> None:
+    """Narrow the window by what was measured; finish, or request the next revision. In the
+    transaction that has locked the bisection."""
+    window = window_of(bisection)
+    given_up = [
+        bool(row.skipped) or (row.side is Side.UNCLEAR and len(row.values) >= MAX_VALUES)
+        for row in window
+    ]
+    found = suspects([row.side for row in window], given_up)
+    if found.bad - found.good == 1:
+        _finish(bisection, BisectionState.DONE, culprit=window[found.bad].revision)
+        return
+    if found.next is None:
+        reason = f"{found.bad - found.good - 1} revisions before {window[found.bad].revision}"
+        _finish(bisection, BisectionState.STOPPED, reason=f"{reason} could not be told apart")
+        return
+    revision = window[found.next].revision
+    measured = set(_requests(bisection).values_list("revision", flat=True))
+    if len(measured | {revision.pk}) > bisection.limit:
+        reason = f"the limit of {bisection.limit} revisions is reached"
+        _finish(bisection, BisectionState.STOPPED, reason=reason)
+        return
+    _request(bisection, revision)
+
+
+def _request(bisection: Bisection, revision: Revision) -> None:
+    """Request a revision of the senders; an open request of the alert is taken over."""
+    open_ones = MeasurementRequest.objects.filter(
+        series=bisection.series_id, revision=revision, answered_at=None, withdrawn_at=None
+    )
+    if not open_ones.update(bisection=bisection):
+        MeasurementRequest.objects.create(
+            alert=bisection.alert,
+            series=bisection.series,
+            revision=revision,
+            bisection=bisection,
+            requested_by=bisection.requested_by,
+        )
+
+
+def _requests(bisection: Bisection) -> QuerySet[MeasurementRequest]:
+    return MeasurementRequest.objects.filter(bisection=bisection)
+
+
+def _finish(
+    bisection: Bisection,
+    state: BisectionState,
+    *,
+    culprit: Revision | None = None,
+    reason: str = "",
+) -> None:
+    Bisection.objects.filter(pk=bisection.pk).update(
+        state=state, culprit=culprit, reason=reason[:500], finished_at=Now()
+    )
+    bisection.refresh_from_db()
+
+
+def remaining(window: Sequence[WindowRevision]) -> tuple[WindowRevision, ...]:
+    """Return the revisions that may have made the change, the first bad one last."""
+    found = suspects([row.side for row in window], [bool(row.skipped) for row in window])
+    return tuple(window[found.good + 1 : found.bad + 1])
