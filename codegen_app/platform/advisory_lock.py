@@ -20,6 +20,7 @@ class LockClass(IntEnum):
     RECORD_KERNELS = 0x4B45524E  # graphs share kernels and problems, and would deadlock
     RECORD_RESULTS = 0x52455355  # two imports of the same file wait for each other
     SEEK = 0x5345454B  # a remote search
+    SUSPICIONS = 0x53555350  # suspected steps are requested to be measured again one at a time
 
 
 def lock_transaction(lock_class: LockClass) -> None:

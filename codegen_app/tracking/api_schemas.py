@@ -320,7 +320,7 @@ class RequestRow(Schema):
 
     id: int
     asked_at: datetime
-    alert: int
+    alert: int | None = Field(description="Null if it was requested for a suspected step.")
     bisection: int | None = Field(description="The bisection that needs it, if any.")
     series: int
     problem: str

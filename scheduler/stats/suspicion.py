@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from scheduler.stats.prediction import MAX_HISTORY, MIN_HISTORY, Floats, History, predict
 from scheduler.stats.reference import NORMAL
@@ -38,17 +39,18 @@ class Suspicion:
 
 
 def suspected_steps(
-    histories: Sequence[History], min_effect: float, least_noise: float
+    histories: Sequence[History], min_effects: Floats, least_noise: float
 ) -> list[Suspicion | None]:
     """Return for each series the step that its last values suggest; most have none, which costs
-    little."""
-    return [
-        _suspected_step(history, min_effect, least_noise) if is_far else None
-        for history, is_far in zip(histories, _last_is_far(histories, min_effect), strict=True)
-    ]
+    little. ``min_effects`` are the fractions below which a step is ignored."""
+    is_far = _last_is_far(histories, min_effects)
+    steps: list[Suspicion | None] = [None] * len(histories)
+    for index in np.flatnonzero(is_far).tolist():
+        steps[index] = _suspected_step(histories[index], float(min_effects[index]), least_noise)
+    return steps
 
 
-def _last_is_far(histories: Sequence[History], min_effect: float) -> list[bool]:
+def _last_is_far(histories: Sequence[History], min_effects: Floats) -> npt.NDArray[np.bool_]:
     """Return whether the last value of each series is far from the median of the last ones: a quick
     test that nearly all values fail."""
     size = MAX_HISTORY + MAX_SUSPECTED
@@ -59,9 +61,9 @@ def _last_is_far(histories: Sequence[History], min_effect: float) -> list[bool]:
     logs = np.log(values)
     distances = np.abs(logs - _row_medians(logs)[:, None])
     noise = NORMAL * _row_medians(distances)
-    is_far: list[bool] = (
-        distances[:, -1] >= np.maximum(_NEAR * noise, np.log1p(min_effect))
-    ).tolist()
+    is_far: npt.NDArray[np.bool_] = distances[:, -1] >= np.maximum(
+        _NEAR * noise, np.log1p(min_effects)
+    )
     return is_far
 
 

@@ -83,7 +83,9 @@ def compare_with_history(
     """Compare the new values of each series with its history, of at least ``MIN_HISTORY``
     values."""
     suspicions = suspected_steps(
-        [pair.history for pair in pairs], settings.least_effect, settings.floor
+        [pair.history for pair in pairs],
+        np.full(len(pairs), settings.least_effect),
+        settings.floor,
     )
     prediction = predict(
         [

@@ -160,6 +160,9 @@ AXES_LOCKOUT_CALLABLE = "codegen_app.accounts.throttle.lockout_response"
 HISTORY_DAYS = env.integer("KILN_HISTORY_DAYS", 14)
 RECOVERED_DAYS = env.integer("KILN_RECOVERED_DAYS", 7, minimum=1)
 
+# So many suspected steps an hour are measured again without anybody's request; 0: none are.
+SUSPICIONS_AN_HOUR = env.integer("KILN_SUSPICIONS_AN_HOUR", 10)
+
 # The audit log is kept for this many days.
 AUDIT_DAYS = env.integer("KILN_AUDIT_DAYS", 400, minimum=30)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db import connection
 from django.utils import timezone
 
 from codegen_app.tracking.detector.queries import DetectionInput
 from codegen_app.tracking.detector.replay import DetectedChange
+from codegen_app.tracking.detector.suspicion import SuspectedStep
 from codegen_app.tracking.models import Change
 
 _FIGURES = ("before", "after", "low", "high", "n_before", "n_after")
@@ -37,14 +39,31 @@ WHERE change.id = new.id
 _DONE = """
 UPDATE codegen_app_series AS series SET
     unchecked_from = next.at,
-    stale_at = CASE WHEN next.at IS NULL THEN done.stale_at ELSE series.stale_at END
-FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS done(id, upto, stale_at)
+    stale_at = CASE WHEN next.at IS NULL THEN done.stale_at ELSE series.stale_at END,
+    suspected_ratio = CASE WHEN next.at IS NULL THEN done.ratio END,
+    suspected_n = CASE WHEN next.at IS NULL THEN done.n ELSE 0 END,
+    suspected_from = CASE WHEN next.at IS NULL THEN done.since END,
+    suspicion_handled = series.suspicion_handled AND next.at IS NULL
+        AND COALESCE(series.suspected_from = done.since, FALSE)
+FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::float8[], %s::smallint[],
+    %s::timestamptz[]) AS done(id, upto, stale_at, ratio, n, since)
 CROSS JOIN LATERAL (
     SELECT min(at) AS at FROM codegen_app_datum
     WHERE series_id = done.id AND is_trunk AND at > done.upto
 ) AS next
 WHERE series.id = done.id
 """
+
+
+class _Done(NamedTuple):
+    """The columns of ``_DONE``."""
+
+    series: int
+    upto: datetime
+    stale_at: datetime | None
+    ratio: float | None
+    n: int
+    since: datetime | None
 
 
 class Writer:
@@ -54,7 +73,7 @@ class Writer:
         self._new: list[Change] = []
         self._updated: list[Change] = []
         self._withdrawn: list[int] = []
-        self._done: list[tuple[int, datetime, datetime | None]] = []
+        self._done: list[_Done] = []
 
     def add(
         self,
@@ -62,8 +81,10 @@ class Writer:
         detected: Iterable[DetectedChange],
         updated: DetectedChange | None,
         stale_at: datetime | None,
+        step: SuspectedStep | None,
     ) -> None:
-        """Add the results of one series. ``updated`` are newer figures of its last change."""
+        """Add the results of one series. ``updated`` are newer figures of its last change, ``step``
+        is one that is suspected at its end."""
         series, upto = series_input.pending.series, series_input.pending.upto
         live = {row.datum_id: row for row in series_input.live}
         for change in detected:
@@ -85,7 +106,8 @@ class Writer:
         last = series_input.last
         if updated is not None and last is not None and _apply(last, updated, _FIGURES):
             self._updated.append(last)
-        self._done.append((series.pk, upto, stale_at))
+        suspicion = (None, 0, None) if step is None else (step.ratio, step.n, step.since)
+        self._done.append(_Done(series.pk, upto, stale_at, *suspicion))
 
     def write(self) -> int:
         """Write all results, in the transaction that has locked the series; return how many changes
@@ -94,7 +116,6 @@ class Writer:
             Change.objects.filter(pk__in=self._withdrawn).update(
                 withdrawn_at=timezone.now(), raised_at=None
             )
-        keys, ends, stale = zip(*self._done, strict=True)
         with connection.cursor() as cursor:
             if self._updated:
                 names = ("id", *_UPDATED_COLUMNS)
@@ -102,7 +123,7 @@ class Writer:
                 cursor.execute(_UPDATE, [json.dumps(rows, default=str)])
             if self._new:
                 Change.objects.bulk_create(self._new, batch_size=1000)
-            cursor.execute(_DONE, [list(keys), list(ends), list(stale)])
+            cursor.execute(_DONE, list(map(list, zip(*self._done, strict=True))))
         return len(self._withdrawn) + len(self._updated) + len(self._new)
 
 

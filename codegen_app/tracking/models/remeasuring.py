@@ -1,4 +1,4 @@
-"""Tuning and measurements that were requested from an alert."""
+"""Tuning and measurements that were requested from an alert, or for a suspected step."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ class AlertRun(models.Model):
 
 class Remeasurement(Work):
     """Builds of points on both sides of a change, measured again: on one device, interleaved, by
-    one task, so that they are compared in one environment.
+    one task, so that they are compared in one environment. ``alert`` is null if it was requested
+    for a suspected step.
 
     ``samples`` of at most ``samples_due`` are taken so far.
     """
 
-    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="remeasurements")
+    alert = models.ForeignKey(
+        Alert, null=True, blank=True, on_delete=models.CASCADE, related_name="remeasurements"
+    )
     series = models.ForeignKey(Series, on_delete=models.PROTECT, related_name="remeasurements")
     boundary = models.DateTimeField(help_text="Points from here on are of the later level")
     samples = models.PositiveIntegerField(default=0)
@@ -52,6 +55,11 @@ class Remeasurement(Work):
                 fields=["alert", "series"],
                 condition=Q(state__in=[State.QUEUED, State.RUNNING]),
                 name="remeasurement_once_open",
+            ),
+            models.UniqueConstraint(
+                fields=["series"],
+                condition=Q(state__in=[State.QUEUED, State.RUNNING], alert__isnull=True),
+                name="remeasurement_once_suspected",
             ),
         ]
 
@@ -93,11 +101,14 @@ class RemeasuredPoint(models.Model):
 
 class MeasurementRequest(models.Model):
     """A revision that a series' senders are asked to measure again; answered by its first point
-    that arrives and was measured afterwards. ``bisection`` is the bisection that needs it."""
+    that arrives and was measured afterwards. ``alert`` is null if it was requested for a suspected
+    step; ``bisection`` is the bisection that needs it."""
 
     series = models.ForeignKey(Series, on_delete=models.PROTECT, related_name="requests")
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="requests")
-    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="requests")
+    alert = models.ForeignKey(
+        Alert, null=True, blank=True, on_delete=models.CASCADE, related_name="requests"
+    )
     bisection = models.ForeignKey(
         Bisection, null=True, blank=True, on_delete=models.CASCADE, related_name="requests"
     )

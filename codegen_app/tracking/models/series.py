@@ -37,6 +37,10 @@ class Series(models.Model):
     checked: null if there is none. ``stale_at`` is when its data count as missing unless points
     come: null if their rhythm is unknown.
 
+    The last ``suspected_n`` values (0: none) lie off the level before them by ``suspected_ratio``,
+    the first at ``suspected_from`` in the history, too few to be a change;
+    ``suspicion_handled``: whether to measure them again has been decided.
+
     ``repository`` and ``path`` are those of its latest point. The rules by patterns that apply to
     it, ``pattern_rule`` for its thresholds and ``owner_rule`` for its owner, are stored, so that no
     point is matched with patterns; ``needs_rules``: they are to be found, or found again.
@@ -67,6 +71,10 @@ class Series(models.Model):
     last_at = models.DateTimeField(null=True, blank=True)
     unchecked_from = models.DateTimeField(null=True, blank=True)
     stale_at = models.DateTimeField(null=True, blank=True)
+    suspected_ratio = models.FloatField(null=True, blank=True)
+    suspected_n = models.PositiveSmallIntegerField(default=0, db_default=0)
+    suspected_from = models.DateTimeField(null=True, blank=True)
+    suspicion_handled = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     repository = models.CharField(max_length=300, blank=True, default="", db_default="")
     path = models.CharField(max_length=1000, blank=True, default="", db_default="")
@@ -104,6 +112,11 @@ class Series(models.Model):
                 condition=Q(stale_at__isnull=False),
                 name="series_stale",
             ),
+            models.Index(
+                fields=["-suspected_from", "-id"],
+                condition=Q(suspected_from__isnull=False),
+                name="series_suspected",
+            ),
             # Each point writes to every index of its series: external series are in none of our
             # indexes, and no digest is looked up by prefix.
             models.Index(
@@ -116,6 +129,13 @@ class Series(models.Model):
             models.UniqueConstraint(fields=["digest"], name="series_once"),
             models.CheckConstraint(
                 name="series_is_of_something", condition=~Q(problem="") & ~Q(metric="")
+            ),
+            models.CheckConstraint(
+                name="series_suspicion_whole",
+                condition=Q(
+                    suspected_n=0, suspected_ratio__isnull=True, suspected_from__isnull=True
+                )
+                | Q(suspected_n__gt=0, suspected_ratio__isnull=False, suspected_from__isnull=False),
             ),
             models.CheckConstraint(
                 name="series_better_known", condition=Q(better__in=(LOWER, HIGHER))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -47,12 +48,12 @@ def points_with_builds(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]
     )
 
 
-def side_points(change: Change) -> list[Datum]:
-    """Return the points whose builds are kept, one build per revision, of the nearest revisions on
-    each side of a change (2 queries)."""
-    rows = points_with_builds([change.series_id])
-    before = rows.filter(at__lt=change.at).order_by("-at", "-id")
-    after = rows.filter(at__gte=change.at).order_by("at", "id")
+def side_points(series: Series, at: datetime) -> list[Datum]:
+    """Return the points whose builds are kept, one build per revision, of the nearest revisions
+    before and since a place in the history (2 queries)."""
+    rows = points_with_builds([series.pk])
+    before = rows.filter(at__lt=at).order_by("-at", "-id")
+    after = rows.filter(at__gte=at).order_by("at", "id")
     return [*reversed(_nearest(before[:_MAX_POINTS])), *_nearest(after[:_MAX_POINTS])]
 
 

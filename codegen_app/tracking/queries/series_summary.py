@@ -34,9 +34,9 @@ ORIGINS = {
 class SeriesHead:
     """A series' identity. Of its ``points``, ``branch_points`` are of other branches than the
     trunk, ``withdrawn`` were withdrawn and ``not_positive`` others are at or below 0: none of these
-    are compared.
-    ``generated``: its data was generated, not
-    measured; ``emulated``: its target's times are those of the CPU emulation."""
+    are compared. The last ``suspected_n`` values (0: none) are ``suspected_ratio`` times the level
+    before them, since ``suspected_from``. ``generated``: its data was generated, not measured;
+    ``emulated``: its target's times are those of the CPU emulation."""
 
     id: int
     url: str
@@ -52,6 +52,9 @@ class SeriesHead:
     branch_points: int
     not_positive: int
     withdrawn: int
+    suspected_n: int
+    suspected_ratio: float | None
+    suspected_from: datetime | None
     generated: bool
     emulated: bool
 

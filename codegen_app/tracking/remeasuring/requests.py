@@ -3,8 +3,9 @@ senders of other series are asked for revisions, and answer by the points that a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -85,24 +86,41 @@ def _request_change(alert: Alert, change: Change, actor: AbstractBaseUser | None
     known = Remeasurement.objects.filter(alert=alert, series=series, state__in=OPEN_STATES).first()
     if known is not None:
         return SeriesAnswer(series, known)
-    points = side_points(change)
-    later = [point.at >= change.at for point in points]
-    reason = blocked_reason(series, not all(later), any(later), device_models())
+    points = side_points(series, change.at)
+    reason = side_reason(series, points, change.at)
     if reason:
         return SeriesAnswer(series, reason=reason)
+    points += points_between(change)
+    return SeriesAnswer(series, queue_work(series, change.at, points, alert, actor))
+
+
+def side_reason(series: Series, points: Sequence[Datum], at: datetime) -> str:
+    """Return why the points before and since a place cannot be measured again (1 query); "" if they
+    can."""
+    later = [point.at >= at for point in points]
+    return blocked_reason(series, not all(later), any(later), device_models())
+
+
+def queue_work(
+    series: Series,
+    at: datetime,
+    points: Iterable[Datum],
+    alert: Alert | None,
+    actor: AbstractBaseUser | None,
+) -> Remeasurement:
+    """Queue the builds of these points; those since ``at`` are of the later level."""
     row = Remeasurement.objects.create(
         alert=alert,
         series=series,
-        boundary=change.at,
+        boundary=at,
         priority=_PRIORITY,
         requested_by_id=audit.actor_id(actor),
     )
     RemeasuredPoint.objects.bulk_create(
-        RemeasuredPoint(remeasurement=row, original=point)
-        for point in (*points, *points_between(change))
+        RemeasuredPoint(remeasurement=row, original=point) for point in points
     )
     queue.notify(queue.Kind.MEASURE, target=series.target)
-    return SeriesAnswer(series, row)
+    return row
 
 
 def _request_missing(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> SeriesAnswer:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from codegen_app.platform.files import StorageAwayError
 from codegen_app.tracking.alerting import creation, machine_states, machines
 from codegen_app.tracking.bisecting import walk
+from codegen_app.tracking.remeasuring import suspicions
 from codegen_app.tracking.rules import resolution
 from codegen_app.tracking.services import detection, explanations, trunk
 from codegen_app.workers import queue
@@ -28,6 +29,7 @@ _STEPS: tuple[Callable[[], int], ...] = (
     machine_states.update_alerts,
     creation.raise_alerts,
     walk.advance,
+    suspicions.request_remeasurements,
 )
 
 
@@ -67,6 +69,7 @@ def has_pending() -> bool:
         or machine_states.has_pending()
         or creation.pending_changes().exists()
         or walk.waiting_bisections().exists()
+        or suspicions.unhandled_suspicions().exists()
     )
 
 

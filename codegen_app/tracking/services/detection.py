@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F, Func, QuerySet, Value
 from django.utils import timezone
 
-from codegen_app.tracking.detector import cadence, queries, set_aside
+from codegen_app.tracking.detector import cadence, queries, set_aside, suspicion
 from codegen_app.tracking.detector.replay import DetectedChange, replay
 from codegen_app.tracking.detector.writer import Writer
 from codegen_app.tracking.models import Series
@@ -53,9 +53,13 @@ def detect_changes() -> int:
         )
         set_aside.set_aside(keys, since, upto)
     now, writer = timezone.now(), Writer()
-    for series_input in queries.detection_inputs(pending):
-        window = series_input.window
-        changes, updated = replay(window, is_moving=series_input.is_moving)
+    inputs = queries.detection_inputs(pending)
+    windows = [series_input.window for series_input in inputs]
+    replays = [replay(row.window, is_moving=row.is_moving) for row in inputs]
+    steps = suspicion.suspected(windows, [changes for changes, _ in replays], now)
+    for series_input, window, (changes, updated), step in zip(
+        inputs, windows, replays, steps, strict=True
+    ):
         stale_at = None
         if points := window.points:
             stale_after = series_settings(series_input.pending.series).stale_after
@@ -64,7 +68,7 @@ def detect_changes() -> int:
                 series_input.pending.last_measured_at or points.last_measured_at,
             )
             stale_at = cadence.stale_at(last_measured_at, points.hours, stale_after, now)
-        writer.add(series_input, changes, updated, stale_at)
+        writer.add(series_input, changes, updated, stale_at, step)
     writer.write()
     return len(pending)
 

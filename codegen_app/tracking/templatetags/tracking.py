@@ -73,6 +73,19 @@ def burn_down(budget: BudgetRow) -> dict[str, object]:
     return {"budget": budget, **chart.burn_down(budget)}
 
 
+@register.simple_tag
+def suspected_step(head: SeriesHead) -> SafeString | str:
+    """Render the step that the last values of a series suggest; empty if there is none."""
+    if not head.suspected_n:
+        return ""
+    return format_html(
+        '<span class="tag suspected" title="last values / level before them: too few values for a'
+        ' change, no alert">suspected {}, n = {}</span>',
+        ratio(head.suspected_ratio),
+        head.suspected_n,
+    )
+
+
 @register.simple_tag(takes_context=True)
 def with_beside(context: Context, page: HistoryPage, key: int) -> str:
     """Return the history's address with one more series beside it."""

@@ -29,7 +29,7 @@ from codegen_app.tracking.models import (
     Source,
 )
 from codegen_app.tracking.pages.alert.actions_query import alert_actions
-from codegen_app.tracking.remeasuring import jobs, requests
+from codegen_app.tracking.remeasuring import jobs, requests, suspicions
 from codegen_app.tuning.models import Selection, TuningRun
 from codegen_app.workers import work
 from codegen_app.workers.models import State, Worker
@@ -96,6 +96,26 @@ def test_both_sides_are_measured_again_in_one_environment(own: Alert, person: Us
     assert list(Selection.objects.values_list("pk", "result")) == chosen, "nothing else serves now"
     measure("cpu")
     assert Datum.objects.count() == 4
+
+
+@pytest.mark.full
+def test_a_suspected_step_is_measured_again_without_an_alert(own: Alert) -> None:
+    series = Series.objects.get()
+    after = series.data.order_by("at").last()
+    assert after is not None
+    step = {"suspected_n": 1, "suspected_ratio": 1.3, "suspected_from": after.at}
+    Series.objects.update(**step)
+    assert suspicions.request_remeasurements() == 1
+    assert suspicions.request_remeasurements() == 0, "once"
+    measure("cpu")
+    row = Remeasurement.objects.get()
+    assert (row.alert, row.state, row.reason) == (None, State.DONE, "")
+    assert [point.side(row) for point in row.points.all()] == ["before", "after"]
+    # Without a device that is online nobody measures.
+    Worker.objects.all().delete()
+    Series.objects.update(**step, suspicion_handled=False)
+    assert suspicions.request_remeasurements() == 1
+    assert Remeasurement.objects.count() == 1
 
 
 @pytest.mark.full

@@ -108,7 +108,7 @@ def steps(*factors: float, before: int = 30, seed: int = 4) -> History:
 
 
 def suspected(history: History) -> tuple[int, float] | None:
-    (step,) = suspected_steps([history], 0.005, 0.001)
+    (step,) = suspected_steps([history], np.array([0.005]), 0.001)
     return (step.n, round(step.ratio, 1)) if step else None
 
 
@@ -132,10 +132,8 @@ def test_a_spike_is_suspected_and_cleared_by_the_next_value() -> None:
 
 def test_noise_is_suspected_rarely_and_short_histories_never() -> None:
     values = NOISE["normal"](np.random.default_rng(5), (3_000, 38))
-    assert (
-        sum(step is not None for step in suspected_steps(list(map(History, values)), 0.005, 0.001))
-        <= 3
-    )
+    found = suspected_steps(list(map(History, values)), np.full(3_000, 0.005), 0.001)
+    assert sum(step is not None for step in found) <= 3
     assert suspected(History(np.array([1.0] * 7 + [3.0]))) is None
     assert suspected(History(np.array([1.0] * 8 + [3.0]))) == (1, 3.0)
     # The level before must have four values.

@@ -11,7 +11,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Abs, Ln
 from django.utils import timezone
 
-from codegen_app.tracking.models import Alert, AlertKind, Change
+from codegen_app.tracking.models import Alert, AlertKind, Change, Series
 from codegen_app.tracking.models.alert import OPEN_ALERT_STATES
 from codegen_app.tracking.queries.alert_rows import worst_change_ids
 from codegen_app.tracking.queries.series_summary import (
@@ -64,14 +64,15 @@ class Mover:
 
 @dataclass(frozen=True)
 class OverviewChanges:
-    """Open alerts, the worst first; and the largest changes found in the last ``days`` that were
-    not withdrawn, among the newest ``most_changes``."""
+    """Open alerts, the worst first; the largest changes found in the last ``days`` that were not
+    withdrawn, among the newest ``most_changes``; and the number of series with a suspected step."""
 
     regressions: int
     improvements: int
     worst_regressions: tuple[OpenAlert, ...]
     best_improvements: tuple[OpenAlert, ...]
     movers: tuple[Mover, ...]
+    suspected: int
     days: int = DAYS
     most_changes: int = MAX_CHANGES
 
@@ -85,7 +86,7 @@ class OverviewChanges:
 
 
 def overview_changes() -> OverviewChanges:
-    """Return recent changes (5 queries), by indexes of alerts and changes: no point is read."""
+    """Return recent changes (6 queries), by indexes of alerts and changes: no point is read."""
     rows = Alert.objects.filter(state__in=OPEN_ALERT_STATES, duplicate_of=None).order_by()
     counts = dict(rows.values_list("kind").annotate(Count("pk")))
     effect = Case(When(worst_ratio__gt=0, then=Abs(Ln("worst_ratio"))), output_field=FloatField())
@@ -110,6 +111,7 @@ def overview_changes() -> OverviewChanges:
         movers=tuple(
             Mover(series_head(row.series), change_summary(row, row.series.unit)) for row in changes
         ),
+        suspected=Series.objects.filter(suspected_from__isnull=False).count(),
     )
 
 

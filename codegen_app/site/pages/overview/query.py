@@ -61,7 +61,7 @@ class Overview:
 
 
 def overview(graph: int | None = None) -> Overview:
-    """Return everything on the first page (27 queries, 3 more if a gain is shown)."""
+    """Return everything on the first page (28 queries, 3 more if a gain is shown)."""
     rows = graph_rows(Graph.objects.all()[:12])
     workers, changes = worker_rows(), overview_changes()
     # By default the newest that is at least half measured, since the hottest of two nodes in

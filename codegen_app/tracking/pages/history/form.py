@@ -61,6 +61,7 @@ class SeriesForm(QueryForm):
     owner = Text()
     problem = Number()
     changed = Number()
+    suspected = forms.ChoiceField(required=False, choices=[("1", "1")])
     after = Text()
     together = RepeatedField(keys=True)
 
@@ -86,6 +87,7 @@ class SeriesForm(QueryForm):
             exact={name: self.text(name) for name in FILTERS},
             problem=self.number("problem") or 0,
             changed=self.number("changed") or 0,
+            suspected=bool(self.text("suspected")),
         )
 
 

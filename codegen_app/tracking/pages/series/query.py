@@ -47,17 +47,20 @@ _LATEST = f"""
 
 @dataclass(frozen=True)
 class Filters:
-    """The list's filters: words anywhere, exact values by filter, a problem's row, and the number
-    of days within which there was a change (0: any)."""
+    """The list's filters: words anywhere, exact values by filter, a problem's row, the number of
+    days within which there was a change (0: any), and whether to list only series with a suspected
+    step."""
 
     words: str = ""
     exact: Mapping[str, str] | None = None
     problem: int = 0
     changed: int = 0
+    suspected: bool = False
 
     @property
     def any(self) -> bool:
-        return bool(self.words or any((self.exact or {}).values()) or self.problem or self.changed)
+        is_narrowed = self.problem or self.changed or self.suspected
+        return bool(self.words or any((self.exact or {}).values()) or is_narrowed)
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,8 @@ def _filtered_series(filters: Filters) -> QuerySet[Series]:
         since = timezone.now() - timedelta(days=filters.changed)
         moved = Change.objects.filter(series=OuterRef("pk"), at__gte=since, withdrawn_at=None)
         rows = rows.filter(Exists(moved))
+    if filters.suspected:
+        rows = rows.filter(suspected_from__isnull=False)
     return rows
 
 
