@@ -37,6 +37,9 @@ class Parameters(Schema):
     merge_base: str = Field(
         "", description="The revision of the trunk that the branch forked from."
     )
+    merge_base_at: str = Field(
+        "", description="The time of “merge_base” in ISO 8601, which may not have been measured."
+    )
     pull_request: str = Field("", description="The number or URL of the pull request.")
     default_branch: str = Field(
         "",
@@ -57,7 +60,7 @@ class Parameters(Schema):
             for name, most in _MAX_LENGTHS.items()
         }
         fields.check_branch(stated["default_branch"], "default_branch")
-        for name in ("revision_at", "measured_at"):
+        for name in ("revision_at", "merge_base_at", "measured_at"):
             if text := getattr(self, name):
                 stated[name] = fields.check_clock(fields.as_timestamp(text, name), now, name)
         return ImportContext(now=now, **stated)

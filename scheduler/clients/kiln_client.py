@@ -68,11 +68,13 @@ FAIL_ON = {
 }
 #: Values of the measured commit, which the CI system and Git know.
 COMMIT_FIELDS = (
-    *("revision", "revision_at", "branch", "default_branch", "merge_base", "pull_request"),
-    *("repository", "subject", "author"),
+    *("revision", "revision_at", "branch", "default_branch", "merge_base", "merge_base_at"),
+    *("pull_request", "repository", "subject", "author"),
 )
 #: Of these, those that a Kiln of another version may not know.
-LATER_FIELDS = {"default_branch", "merge_base", "pull_request", "subject", "author"}
+LATER_FIELDS = {
+    *("default_branch", "merge_base", "merge_base_at", "pull_request", "subject", "author"),
+}
 CONTEXT_FIELDS = ("format", "device", "target", "toolchain", *COMMIT_FIELDS, "measured_at")
 TEMPORARY_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 MAX_WAIT_S = 60.0
@@ -1042,6 +1044,9 @@ def git_facts(checkout: Checkout, known: Facts, system: str) -> Facts:
     base = known.get("base_branch", default_branch).value
     if base != branch.value or "pull_request" in known:
         facts["merge_base"] = merge_base(checkout, commit, base, remedy)
+    fork = checkout.resolve({**facts, **known}.get("merge_base", NO_FACT).value)
+    if moment := fork and git("log", "-1", "--format=%cI", fork, "--"):
+        facts["merge_base_at"] = Fact(moment, "git log")
     return facts
 
 

@@ -25,7 +25,8 @@ from scheduler.track.compare import compare
 from scheduler.track.compared_series import MeasuredSeries
 
 # The revision of the trunk that a revision is compared with: the recorded merge base if it was
-# measured in this series, else the trunk's last before the first point of the branch.
+# measured in this series, else the trunk's last up to its time, or before the first point of the
+# branch if that is unknown.
 _BASES = """
 SELECT tip.id, COALESCE(recorded.id, earlier.id), COALESCE(recorded.name, earlier.name),
     recorded.id IS NOT NULL
@@ -49,7 +50,8 @@ LEFT JOIN LATERAL (
     SELECT revision.id, revision.name
     FROM codegen_app_datum AS datum
     JOIN codegen_app_revision AS revision ON revision.id = datum.revision_id
-    WHERE datum.series_id = %(series)s AND datum.is_trunk AND datum.at < first.at
+    WHERE datum.series_id = %(series)s AND datum.is_trunk
+        AND datum.at < COALESCE(tip.merge_base_at + interval '1 microsecond', first.at)
         AND revision.repository = tip.repository AND {valid}
     ORDER BY datum.at DESC, datum.id DESC LIMIT 1
 ) AS earlier ON TRUE

@@ -60,7 +60,7 @@ def comparison_url(before: str, after: str, **others: object) -> str:
 def resolve_sides(
     before: str, after: str, repository: str = ""
 ) -> tuple[ComparedSide, ComparedSide]:
-    """Resolve both sides (2 queries; at most 4 for a branch against its merge base, one more if a
+    """Resolve both sides (2 queries; at most 5 for a branch against its merge base, one more if a
     name must be looked up by prefix). Raises ``UserError`` if a side does not exist, is ambiguous,
     or equals the other."""
     new = _side(after, "after", repository)
@@ -126,33 +126,42 @@ def _revision(text: str, parameter: str, repository: str) -> ComparedSide:
 
 def _merge_base(text: str, branch: ComparedSide, after: str, repository: str) -> ComparedSide:
     """Return the merge base that was sent with the branch's newest revision if it was measured;
-    else the newest revision of the base that is not newer than the branch's first one."""
+    else the newest revision of the base up to its time, or, if that is unknown, up to the time of
+    the branch's first revision."""
     base = text.removeprefix(BASE)
-    recorded = Revision.objects.filter(pk__in=branch.keys).exclude(merge_base="")
-    of_recorded = _revisions(repository or branch.repository).filter(
-        _is_of_base(base) | Q(is_trunk=True, branch=""),
-        name__in=recorded.values("merge_base"),
-    )
-    if rows := _commit_rows(of_recorded.order_by("pk")):
-        return _make_side(text, rows, "before")
+    shown = f"“{base}”" if base else "the trunk"
+    of_repository = _revisions(repository or branch.repository)
+    recorded = Revision.objects.filter(pk__in=branch.keys).exclude(merge_base="").order_by("-pk")
+    newest = recorded.first()
+    if newest is not None:
+        of_recorded = of_repository.filter(
+            _is_of_base(base) | Q(is_trunk=True, branch=""),
+            name__in=recorded.order_by().values("merge_base"),
+        )
+        if rows := _commit_rows(of_recorded.order_by("pk")):
+            return _make_side(text, rows, "before")
+        if newest.merge_base_at is not None:
+            earlier = of_repository.filter(_is_of_base(base), at__lte=newest.merge_base_at)
+            nothing = (
+                f"before: no revision of {shown} up to the merge base {newest.merge_base[:12]}"
+                " was measured"
+            )
+            return _make_side(text, _commit_rows(_newest(earlier)), "before", nothing)
     names = [after.removeprefix(BRANCH)] if after.startswith(BRANCH) else list(branch.branches)
     if len(names) != 1 or names[0] == base:
         raise UserError(
-            f"before: {text} requires branch:NAME after it, with another branch than"
-            f" {f'“{base}”' if base else 'the trunk'}, or results with merge_base"
+            f"before: {text} requires branch:NAME after it, with another branch than {shown}, or"
+            " results with merge_base"
         )
-    of_branch = _revisions(repository or branch.repository).filter(branch=names[0])
+    of_branch = of_repository.filter(branch=names[0])
     first = of_branch.order_by(F("at").asc(nulls_first=True), "pk").first()
     if first is None or first.at is None:
         raise UserError(
             f"before: the revisions of “{names[0]}” have no time (send revision_at):"
             " specify the revision that the branch forked from"
         )
-    earlier = _revisions(repository or branch.repository).filter(
-        _is_of_base(base), at__lte=first.at
-    )
+    earlier = of_repository.filter(_is_of_base(base), at__lte=first.at)
     of_base = earlier.exclude(name__in=of_branch.values("name"))
-    shown = f"“{base}”" if base else "the trunk"
     nothing = f"before: no revision of {shown} is older than the first one of “{names[0]}”"
     return _make_side(text, _commit_rows(_newest(of_base)), "before", nothing)
 

@@ -162,7 +162,8 @@ class Revision(models.Model):
 
     A commit that is sent on two branches has two rows. ``is_trunk`` is how its points are marked
     (``Datum``); ``merge_base`` is the name of the revision of the trunk that its branch forked
-    from, ``pull_request`` the number or URL of its pull request, blank if unknown. Of a branch's
+    from, ``merge_base_at`` when that was created, ``pull_request`` the number or URL of its pull
+    request; blank or null if unknown. Of a branch's
     revision, ``last_stored_at`` is when a point was last stored, to the hour: null if it has none
     that may be deleted (``services/branch_retention.py``).
     """
@@ -173,6 +174,7 @@ class Revision(models.Model):
     at = models.DateTimeField(null=True, blank=True)
     is_trunk = models.BooleanField(default=True, db_default=True)
     merge_base = models.CharField(max_length=100, blank=True, db_default="")
+    merge_base_at = models.DateTimeField(null=True, blank=True)
     pull_request = models.CharField(max_length=300, blank=True, db_default="")
     last_stored_at = models.DateTimeField(null=True, blank=True)
     subject = models.CharField(max_length=1000, blank=True, default="", db_default="")

@@ -37,7 +37,8 @@ _COLUMNS = (
     *("kernel_id", "build_id", "run_id", "result_id"),
 )
 # Columns of a revision that are stored once they are known.
-_LATER_COLUMNS = ("at", "merge_base", "pull_request", "subject", "author")
+_LATER_MOMENTS = ("at", "merge_base_at")
+_LATER_COLUMNS = (*_LATER_MOMENTS, "merge_base", "pull_request", "subject", "author")
 _COPY = f"COPY {Datum._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN"
 _NULL = "\\N"
 _COPY_ROWS = 500
@@ -81,8 +82,8 @@ UPDATE codegen_app_revision AS revision SET last_stored_at = now()
 FROM due WHERE revision.id = due.id
 """
 _REVISIONS = """
-SELECT revision.id, repository, name, branch, is_trunk, revision.at, merge_base, pull_request,
-    subject, author
+SELECT revision.id, repository, name, branch, is_trunk, revision.at, merge_base_at, merge_base,
+    pull_request, subject, author
 FROM json_to_recordset(%s::json) AS new(repository text, name text, branch text)
 JOIN codegen_app_revision AS revision USING (repository, name, branch)
 """
@@ -267,9 +268,9 @@ def _store_revisions(
             "repository": repository,
             "name": name,
             "branch": branch,
-            "at": row["at"].isoformat() if row["at"] else None,
             "is_trunk": repositories[repository].is_trunk(branch),
-            **{name: row[name] or "" for name in _LATER_COLUMNS if name != "at"},
+            **{name: row[name] or "" for name in _LATER_COLUMNS},
+            **{name: row[name].isoformat() if row[name] else None for name in _LATER_MOMENTS},
         }
         for (repository, name, branch), row in sorted(stated.items(), key=itemgetter(0))
     ]

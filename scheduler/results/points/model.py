@@ -68,9 +68,9 @@ class RevisionKey:
     """A state of the source, by any name: a commit, a version. ``at`` is when it was made, None if
     unknown.
 
-    ``merge_base`` is the revision of the trunk from which the branch forked, ``pull_request`` its
-    number or URL, ``default_branch`` the name of the repository's trunk; ``subject`` and ``author``
-    are those of the commit; empty if unknown.
+    ``merge_base`` is the revision of the trunk from which the branch forked, and ``merge_base_at``
+    when that was made; ``pull_request`` is its number or URL, ``default_branch`` the name of the
+    repository's trunk; ``subject`` and ``author`` are those of the commit. Empty if unknown.
     """
 
     name: str
@@ -82,6 +82,7 @@ class RevisionKey:
     default_branch: str = ""
     subject: str = ""
     author: str = ""
+    merge_base_at: datetime | None = None
 
 
 #: Texts of a revision besides its name, and the maximum number of characters.
@@ -155,6 +156,7 @@ class ImportContext:
     default_branch: str = ""
     subject: str = ""
     author: str = ""
+    merge_base_at: datetime | None = None
 
     @property
     def revision_key(self) -> RevisionKey:
@@ -162,6 +164,7 @@ class ImportContext:
         return RevisionKey(
             name=self.revision,
             at=self.revision_at,
+            merge_base_at=self.merge_base_at,
             **{name: getattr(self, name) for name in REVISION_TEXTS},
         )
 

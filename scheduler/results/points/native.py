@@ -229,7 +229,7 @@ class _Reader:
         if isinstance(value, str) and value in self._revisions:
             return self._revisions[value]
         row = fields.as_object({"name": value} if isinstance(value, str) else value, path)
-        fields.reject_unknown(row, ("name", "at", *REVISION_TEXTS), path)
+        fields.reject_unknown(row, ("name", "at", "merge_base_at", *REVISION_TEXTS), path)
         name = fields.as_text(row.get("name"), f"{path}.name", 100, empty=False)
         texts = {}
         for text_name, most in REVISION_TEXTS.items():
@@ -239,10 +239,18 @@ class _Reader:
             text = row.get(text_name, default)
             texts[text_name] = fields.as_text(text, f"{path}.{text_name}", most)
         fields.check_branch(texts["default_branch"], f"{path}.default_branch")
-        moment = context.revision_at if name == context.revision else None
-        if row.get("at") is not None:
-            moment = self._moment(row["at"], f"{path}.at")
-        revision = RevisionKey(name, moment, **texts)
+
+        def moment(field_name: str, default: datetime | None) -> datetime | None:
+            if row.get(field_name) is not None:
+                return self._moment(row[field_name], f"{path}.{field_name}")
+            return default if name == context.revision else None
+
+        revision = RevisionKey(
+            name=name,
+            at=moment("at", context.revision_at),
+            merge_base_at=moment("merge_base_at", context.merge_base_at),
+            **texts,
+        )
         if isinstance(value, str):
             self._revisions[value] = revision
         return revision
@@ -276,7 +284,11 @@ def write(points: Sequence[Point]) -> dict[str, Any]:
                 "branch": revision.branch,
                 "repository": revision.repository,
                 **{name: text for name in _OPTIONAL_TEXTS if (text := getattr(revision, name))},
-                **({"at": revision.at.isoformat()} if revision.at else {}),
+                **{
+                    name: moment.isoformat()
+                    for name in ("at", "merge_base_at")
+                    if (moment := getattr(revision, name))
+                },
             },
             "conditions": dict(point.conditions),
         }

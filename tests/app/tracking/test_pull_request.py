@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,28 @@ def test_one_value_a_commit_is_compared_with_the_trunk(
     job.push(samples=1)
     assert job.run("check", "--fail-on", "regression", "--fail-on", "uncertain") == client.PASSED
     assert len(own_comments(forge)) == 1
+
+
+def test_a_merge_base_that_was_not_measured_is_replaced_by_the_last_one_before_it(
+    job: Job, forge: Forge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the trunk's last revision before the branch's commit, which the branch lacks."""
+    trunk(job, forge, monkeypatch)
+    job.repository.git("switch", "-q", "main")
+    measured = job.repository.git("rev-parse", "HEAD")
+    fork = job.repository.commit("not measured")
+    commit(job, forge, monkeypatch, "Make the trunk slower")
+    job.push(1.5)
+    job.repository.git("switch", "-q", "-C", "topic", fork)
+    commit(job, forge, monkeypatch, "Change nothing")
+    job.push()
+    assert job.run("check") == client.PASSED
+    assert forge.checks[-1]["output"]["title"] == "0 slower of 3 compared series"
+    assert f"`{measured[:12]} (main)`" in own_comments(forge)[0]
+    # Two commits that nobody measured have no common history with what was.
+    Revision.objects.filter(branch="topic").update(merge_base_at=datetime(2020, 1, 1, tzinfo=UTC))
+    assert job.run("check") == client.ERROR
+    assert f"no revision of “main” up to the merge base {fork[:12]} was measured" in job.errors()
 
 
 def own_comments(forge: Forge) -> list[str]:

@@ -263,6 +263,7 @@ def test_options_describe_their_own_commit_only() -> None:
     """A file may have points of several commits; the client's options are those of one."""
     moment = datetime(2026, 11, 1, tzinfo=UTC)
     commit = {"revision": "abc", "revision_at": moment, "merge_base": "base", "pull_request": "12"}
+    commit |= {"merge_base_at": moment}
     context = ImportContext(now=NOW, branch="topic", repository="app", **commit)
     rows = [row(revision="abc"), row(revision="def"), row(revision={"name": "abc", "at": None})]
     described, other, third = (
