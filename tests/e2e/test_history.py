@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from codegen_app.tracking.models import Change
+from codegen_app.tracking.models import Change, Series
 from tests.app import track_factories as make
 from tests.support.histories import generated_histories
+from tests.support.team import commits, history, push
 
 pytestmark = pytest.mark.full
 
@@ -93,3 +94,29 @@ def test_a_chart_names_ranges_and_what_no_logarithm_is_taken_of(
     )
     names = ["range"] * 2 + ["95% interval"] * 2
     assert all(f"({name} " in text for name, text in zip(names, texts, strict=True)), texts
+
+
+def test_points_of_branches_are_drawn_where_they_are_asked_for(
+    page: Page, transactional_db: None
+) -> None:
+    push(history("gemm", commits(12), 100.0))
+    push(history("gemm", commits(3, prefix="b", branch="topic/<b>"), 110.0))
+    series = Series.objects.get()
+    names = "document.querySelector('.js-plotly-plot').data.map((one) => one.name)"
+    page.goto(series.get_absolute_url())
+    expect(page.locator("[data-history] .main-svg").first).to_be_visible()
+    assert "branches" not in page.evaluate(names)
+    page.get_by_role("link", name="with branches").click()
+    expect(page).to_have_url(re.compile(r"branch=(\*|%2A)"))
+    expect(page.locator("[data-history] .main-svg").first).to_be_visible()
+    assert "branches" in page.evaluate(names)
+    page.locator("#branches").get_by_role("link", name="topic/<b>").click()
+    expect(page.get_by_role("link", name="with topic/<b>")).to_have_attribute(
+        "aria-current", "true"
+    )
+    expect(page.locator("[data-history] .main-svg").first).to_be_visible()
+    texts = page.evaluate(
+        "document.querySelector('.js-plotly-plot').data.find((one) => one.name === 'branches').text"
+    )
+    assert len(texts) == 3
+    assert all("branch topic/&lt;b&gt;" in text for text in texts)

@@ -430,6 +430,15 @@ def test_the_answer_to_an_upload_says_that_a_series_lacks_its_trunk(
     assert note.startswith("default_branch: “main” was sent, but the trunk of kernels is set to")
 
 
+def test_a_benchmark_that_a_branch_adds_is_no_mistake(client: Client, token: str) -> None:
+    push(history("copy", commits(2), 100.0))
+    sent = {"name": "a", "branch": "topic", "repository": REPOSITORY}
+    assert upload(client, token, "1", sent).json()["notes"] == [
+        "1 series has no points of the trunk: no changes are found in them before the first results"
+        " of main, master, trunk"
+    ]
+
+
 def test_what_is_sent_about_a_branch_comes_back(client: Client, token: str) -> None:
     """In the body, or as parameters for files of tools that do not say it."""
     upload(
