@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
 
+from codegen_app.tracking.compare_revisions.histories import (
+    NewValues,
+    load_histories,
+    needs_history,
+)
 from codegen_app.tracking.compare_revisions.queries import (
     StoredPoint,
     StoredSeries,
@@ -85,7 +90,8 @@ class TrunkComparison:
 
 def compare_with_trunk(series: Series, revisions: Mapping[int, str]) -> dict[int, TrunkComparison]:
     """Return comparisons by revision (given by key, with names), for those that have a merge base
-    with points (3 queries)."""
+    with points (at most 7 queries). With few samples, they are compared with the trunk's history up
+    to the merge base."""
     if not revisions:
         return {}
     with connection.cursor() as cursor:
@@ -104,31 +110,42 @@ def compare_with_trunk(series: Series, revisions: Mapping[int, str]) -> dict[int
         own_problem=series.own_problem_id,
         device=series.device_name,
     )
-    sides: tuple[list[MeasuredSeries], list[MeasuredSeries]] = [], []
+    sides: tuple[dict[int, MeasuredSeries], dict[int, MeasuredSeries]] = {}, {}
+    few_samples: list[NewValues] = []
     for tip, (base, _, _) in bases.items():
-        both = match_environments(points.get(base, ()), points.get(tip, ()), conditions)
-        for side, rows in zip(sides, both, strict=True):
-            if rows:
-                side.append(_measured(str(tip), stored, rows, conditions))
-    rows_by_tip = {int(row.series): row for row in compare(*sides).rows}
-    found: dict[int, TrunkComparison] = {}
-    for tip, (_, name, is_recorded) in bases.items():
-        if tip in rows_by_tip:
-            url = comparison_url(revision_text(name), revision_text(revisions[tip]))
-            found[tip] = build_row(
-                TrunkComparison,
-                rows_by_tip[tip],
-                status=rows_by_tip[tip].status.label,
-                base=name,
-                is_recorded=is_recorded,
-                url=url,
-            )
-    return found
+        old, new = match_environments(points.get(base, ()), points.get(tip, ()), conditions)
+        if not old or not new:
+            continue
+        for side, rows in zip(sides, (old, new), strict=True):
+            side[tip] = _measured(tip, stored, rows, conditions)
+        if needs_history([side[tip] for side in sides]):
+            upto = max(point.at for point in old)
+            few_samples.append(NewValues(tip, series.pk, series.better, old[0], new[0], upto))
+    histories = load_histories(few_samples, revisions, conditions)
+    for tip, past in histories.items():
+        if past.replaces_before:
+            sides[0][tip] = _measured(tip, stored, [past.newest], conditions)
+    compared = compare(
+        list(sides[0].values()),
+        list(sides[1].values()),
+        histories={str(tip): past.history for tip, past in histories.items()},
+    )
+    rows_by_tip = {int(row.series): row for row in compared.rows}
+    return {
+        tip: build_row(
+            TrunkComparison,
+            row,
+            status=row.status.label,
+            base=bases[tip][1],
+            is_recorded=bases[tip][2],
+            url=comparison_url(revision_text(bases[tip][1]), revision_text(revisions[tip])),
+        )
+        for tip, row in rows_by_tip.items()
+    }
 
 
 def _measured(
-    name: str, series: StoredSeries, points: Collection[StoredPoint], conditions: Conditions
+    tip: int, series: StoredSeries, points: Sequence[StoredPoint], conditions: Conditions
 ) -> MeasuredSeries:
-    rows = list(points)
-    point = conditions.point(series, rows[0]) if rows[0].value > 0 else None
-    return side_samples(name, [series.device], series, rows, point)
+    point = conditions.point(series, points[0]) if points[0].value > 0 else None
+    return side_samples(str(tip), [series.device], series, points, point)

@@ -10,7 +10,11 @@ from functools import cached_property
 
 from django.urls import reverse
 
-from codegen_app.tracking.compare_revisions.histories import NewValues, load_histories
+from codegen_app.tracking.compare_revisions.histories import (
+    NewValues,
+    load_histories,
+    needs_history,
+)
 from codegen_app.tracking.compare_revisions.queries import (
     StoredPoint,
     StoredSeries,
@@ -44,7 +48,6 @@ from scheduler.track.compared_series import (
     SideName,
     Status,
 )
-from scheduler.track.ratios import MIN_RATIO_SAMPLES
 from scheduler.track.report import explain_difference, markdown, stated_reason, table_rows
 from scheduler.track.resources import is_emulated
 
@@ -213,10 +216,10 @@ def compare_sides(
                 point = conditions.point(series, last) if last.value > 0 else None
                 measured[place][name] = side_samples(name, groups[key], series, points, point)
         sides = [side[name] for side in measured if name in side]
-        if old.is_trunk and _needs_history(sides):
+        if old.is_trunk and needs_history(sides):
             few_samples += _new_values(series, both, old)
     histories: dict[str, History] = {}
-    for key, past in load_histories(few_samples, new, conditions).items():
+    for key, past in load_histories(few_samples, new.keys, conditions).items():
         name, series = names[key], found.series[key]
         histories[name] = past.history
         if past.replaces_before:
@@ -236,13 +239,6 @@ def compare_sides(
     )
 
 
-def _needs_history(sides: Sequence[MeasuredSeries]) -> bool:
-    """Whether samples cannot decide: on a side there are too few, or none."""
-    if any(side.unusable for side in sides):
-        return False
-    return len(sides) < 2 or min(side.n for side in sides) < MIN_RATIO_SAMPLES
-
-
 def _new_values(
     series: StoredSeries,
     both: tuple[Sequence[StoredPoint], Sequence[StoredPoint]],
@@ -256,7 +252,7 @@ def _new_values(
     if not both[1] or not moments:
         return []
     old = both[0][0] if both[0] else None
-    return [NewValues(series.id, series.better, old, both[1][0], max(moments))]
+    return [NewValues(series.id, series.id, series.better, old, both[1][0], max(moments))]
 
 
 def _names(series: Iterable[StoredSeries]) -> dict[int, str]:

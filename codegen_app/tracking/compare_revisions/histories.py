@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,10 +12,11 @@ from django.db import connection
 
 from codegen_app.tracking.compare_revisions.queries import StoredPoint, fetch_rows, load_conditions
 from codegen_app.tracking.compare_revisions.samples import HIGHER, SMALLEST, Conditions
-from codegen_app.tracking.compare_revisions.sides import ComparedSide
 from codegen_app.tracking.detector.points import PointColumns, decode_points, register_array_loaders
 from codegen_app.tracking.models import VALID
 from scheduler.stats.prediction import MIN_HISTORY, History
+from scheduler.track.compared_series import MeasuredSeries
+from scheduler.track.ratios import MIN_RATIO_SAMPLES
 
 MAX_POINTS = 60
 """The newest points that are read: of a series that several machines measure in turn, those of one
@@ -24,7 +25,8 @@ environment are used."""
 # ``decode_points`` orders points of one moment by ``measured_at``, which is not in the index of
 # histories; between runs of one revision the order does not matter here.
 _POINTS = """
-SELECT asked.id, found.* FROM unnest(%s::bigint[], %s::timestamptz[]) AS asked(id, upto)
+SELECT asked.key, found.*
+FROM unnest(%s::bigint[], %s::bigint[], %s::timestamptz[]) AS asked(key, id, upto)
 CROSS JOIN LATERAL (
     SELECT array_agg(at), array_agg(at), array_agg(id), array_agg(value), array_agg(revision_id),
         array_agg(conditions_id)
@@ -38,8 +40,9 @@ CROSS JOIN LATERAL (
 """.format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
 # A level begins at a change, and where a person set a baseline.
 _LEVELS = """
-SELECT asked.id, level.at
-FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[]) AS asked(id, since, upto)
+SELECT asked.key, level.at
+FROM unnest(%s::bigint[], %s::bigint[], %s::timestamptz[], %s::timestamptz[])
+    AS asked(key, id, since, upto)
 CROSS JOIN LATERAL (
     SELECT at FROM codegen_app_change
     WHERE series_id = asked.id AND withdrawn_at IS NULL AND at > asked.since AND at <= asked.upto
@@ -53,8 +56,9 @@ CROSS JOIN LATERAL (
 @dataclass(frozen=True)
 class NewValues:
     """A series with new values: the newest point on each side, and up to when its history is
-    relevant."""
+    relevant. ``key`` tells several of one series apart."""
 
+    key: int
     series: int
     better: str
     before: StoredPoint | None
@@ -73,69 +77,79 @@ class StoredHistory:
 
 
 def load_histories(
-    asked: Sequence[NewValues], after: ComparedSide, conditions: Conditions
+    asked: Sequence[NewValues], after: Collection[int], conditions: Conditions
 ) -> dict[int, StoredHistory]:
-    """Return the histories by series, in at most 4 queries; a series without earlier points has
-    none. Conditions that they need are added to ``conditions``."""
+    """Return the histories by ``NewValues.key``, in at most 4 queries; a series without earlier
+    points has none. Points of the revisions ``after`` are no part of them. Conditions that they
+    need are added to ``conditions``."""
     if not asked:
         return {}
     points = _points(asked, after)
-    asked = [row for row in asked if len(points[row.series])]
+    asked = [row for row in asked if len(points[row.key])]
     levels = _levels(asked, points)
     conditions.add(
         load_conditions(
-            int(points[row.series].conditions[-1])
+            int(points[row.key].conditions[-1])
             for row in asked
-            if row.before is None and int(points[row.series].conditions[-1]) not in conditions
+            if row.before is None and int(points[row.key].conditions[-1]) not in conditions
         )
     )
     differing = [
         row
         for row in asked
-        if conditions.environment(_conditions_before(row, points[row.series]))
+        if conditions.environment(_conditions_before(row, points[row.key]))
         != conditions.environment(row.after.conditions)
     ]
-    keys = {key for row in differing for key in points[row.series].conditions.tolist()}
+    keys = {key for row in differing for key in points[row.key].conditions.tolist()}
     conditions.add(load_conditions(key for key in keys if key not in conditions))
-    other_environment = {row.series for row in differing}
+    other_environment = {row.key for row in differing}
     return {
-        row.series: _stored_history(
+        row.key: _stored_history(
             row,
-            points[row.series],
-            levels.get(row.series, ()),
-            conditions if row.series in other_environment else None,
+            points[row.key],
+            levels.get(row.key, ()),
+            conditions if row.key in other_environment else None,
         )
         for row in asked
     }
 
 
-def _points(asked: Sequence[NewValues], after: ComparedSide) -> dict[int, PointColumns]:
+def needs_history(sides: Sequence[MeasuredSeries]) -> bool:
+    """Return whether samples cannot decide: on a side there are too few, or none."""
+    if any(side.unusable for side in sides):
+        return False
+    return len(sides) < 2 or min(side.n for side in sides) < MIN_RATIO_SAMPLES
+
+
+def _points(asked: Sequence[NewValues], after: Collection[int]) -> dict[int, PointColumns]:
     values = [
+        [row.key for row in asked],
         [row.series for row in asked],
         [row.upto for row in asked],
         SMALLEST,
-        list(after.keys),
+        list(after),
         MAX_POINTS,
     ]
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:
         register_array_loaders(cursor.adapters)
         cursor.execute(_POINTS, values, binary=True)
-        return {series: decode_points(columns) for series, *columns in cursor.fetchall()}
+        return {key: decode_points(columns) for key, *columns in cursor.fetchall()}
 
 
 def _levels(
     asked: Sequence[NewValues], points: Mapping[int, PointColumns]
 ) -> dict[int, list[datetime]]:
-    """Return the times at which levels begin within the histories, by series."""
+    """Return the times at which levels begin within the histories, by key."""
     levels: dict[int, list[datetime]] = {}
     values = [
+        [row.key for row in asked],
         [row.series for row in asked],
-        [points[row.series][0].at for row in asked],
+        [points[row.key][0].at for row in asked],
         [row.upto for row in asked],
     ]
-    for series, at in fetch_rows(_LEVELS, values):
-        levels.setdefault(series, []).append(at)
+    for key, at in fetch_rows(_LEVELS, values):
+        levels.setdefault(key, []).append(at)
     return levels
 
 

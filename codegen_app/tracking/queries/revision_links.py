@@ -26,6 +26,19 @@ class RevisionLinks:
         root = _repository_url(revision.repository)
         return f"{root}/commit/{name}" if root else ""
 
+    def pull_request(self, revision: Revision) -> str:
+        """Return the web page of a revision's pull request, from its address or its number; "" if
+        unknown."""
+        text = revision.pull_request
+        if text.startswith(("https://", "http://")):
+            return text
+        root = _repository_url(revision.repository)
+        number = text.removeprefix("#").removeprefix("!")
+        if not root or not number.isascii() or not number.isdecimal():
+            return ""
+        inner = "/-/merge_requests/" if _is_gitlab(root) else "/pull/"
+        return f"{root}{inner}{number}"
+
     def diff(self, before: Revision, after: Revision) -> str:
         """Return the web page of the commits between two revisions of one repository; "" if
         unknown."""
@@ -36,8 +49,7 @@ class RevisionLinks:
         if repository is not None and repository.compare_url:
             return repository.compare_url.replace(BEFORE, names[0]).replace(AFTER, names[1])
         root = _repository_url(after.repository)
-        is_gitlab = "gitlab" in root.partition("//")[2].partition("/")[0]
-        inner = "/-/compare/" if is_gitlab else "/compare/"
+        inner = "/-/compare/" if _is_gitlab(root) else "/compare/"
         return f"{root}{inner}{names[0]}...{names[1]}" if root else ""
 
 
@@ -46,6 +58,10 @@ def revision_links(revisions: Iterable[Revision | None]) -> RevisionLinks:
     names = {revision.repository for revision in revisions if revision is not None}
     rows = Repository.objects.filter(name__in=names)
     return RevisionLinks({row.name: row for row in rows})
+
+
+def _is_gitlab(root: str) -> bool:
+    return "gitlab" in root.partition("//")[2].partition("/")[0]
 
 
 def _repository_url(repository: str) -> str:

@@ -69,9 +69,14 @@ class SeriesHead:
         return self.compared >= MIN_POINTS
 
     @property
+    def history_points(self) -> int:
+        """The number of points of the trunk."""
+        return self.points - self.branch_points
+
+    @property
     def compared(self) -> int:
         """The number of points that are compared with others."""
-        return self.points - self.branch_points - self.not_positive - self.withdrawn
+        return self.history_points - self.not_positive - self.withdrawn
 
     @property
     def not_compared(self) -> str:

@@ -29,7 +29,7 @@ from codegen_app.tracking.models import (
 from codegen_app.tracking.models.retention import Kept
 from codegen_app.tracking.pages.history.point import point_page
 from codegen_app.tracking.pages.history.query import history_page
-from codegen_app.tracking.queries.revision_links import revision_links
+from codegen_app.tracking.queries.revision_links import RevisionLinks, revision_links
 from codegen_app.tracking.services import (
     alert_pipeline,
     detection,
@@ -213,10 +213,44 @@ def test_a_branch_without_a_merge_base_is_compared_with_the_trunk_before_it() ->
     push(history("gemm", branch, 110.0))
     [row] = history_page(Series.objects.get().pk).branches
     assert row.trunk is not None
+    assert (row.trunk.status, row.trunk.ratio) == ("unknown", None), "the trunk has 4 points"
     assert (row.trunk.base, row.trunk.is_recorded) == ("c3", False)
     assert (row.points, row.newest.revision) == (3, "b2")
     newest = Datum.objects.get(revision__name="b2")
     assert point_page(newest.series_id, newest.pk).trunk == row.trunk
+
+
+def test_one_value_of_a_branch_is_compared_with_the_history_of_the_trunk() -> None:
+    push(history("gemm", commits(40), 100.0))
+    for name, value in (("slower", 110.0), ("same", 100.2)):
+        fork = commits(1, prefix=name, branch=name, last=NOW + timedelta(minutes=2))
+        fork = [replace(row, merge_base="c30") for row in fork]
+        push(history("gemm", fork, value, MACHINE.with_code(name)))
+    rows = {row.branch: row.trunk for row in history_page(Series.objects.get().pk).branches}
+    slower, same = rows["slower"], rows["same"]
+    assert slower is not None
+    assert same is not None
+    assert (slower.status, same.status) == ("slower", "same")
+    assert slower.ratio == pytest.approx(1.10, abs=0.02)
+    assert (slower.base, slower.n_after) == ("c30", 1)
+    assert slower.n_before > 1
+
+
+@pytest.mark.parametrize(
+    ("repository", "text", "url"),
+    [
+        ("https://github.com/o/n", "12", "https://github.com/o/n/pull/12"),
+        ("git@gitlab.com:o/n.git", "!12", "https://gitlab.com/o/n/-/merge_requests/12"),
+        ("kernels", "12", ""),
+        ("kernels", "https://forge.example/12", "https://forge.example/12"),
+        ("https://github.com/o/n", "javascript:alert(1)", ""),
+    ],
+)
+def test_a_pull_request_is_a_link_by_its_number_or_address(
+    repository: str, text: str, url: str
+) -> None:
+    revision = Revision(repository=repository, name="a", pull_request=text)
+    assert RevisionLinks({}).pull_request(revision) == url
 
 
 def test_a_series_without_its_trunk_says_so_and_how_to_mend_it() -> None:
@@ -260,7 +294,7 @@ def test_the_number_of_queries_does_not_grow_with_branches() -> None:
     few = queries_of(history_page, series)
     for n in range(5):
         push(history("gemm", commits(2, prefix=f"b{n}-", branch=f"b{n}"), 110.0))
-    assert queries_of(history_page, series) == few <= 17
+    assert queries_of(history_page, series) == few <= 22
 
 
 def test_links_follow_the_patterns_of_the_repository() -> None:

@@ -44,6 +44,7 @@ class RevisionFacts:
     is_trunk: bool
     merge_base: str
     pull_request: str
+    pull_request_url: str
     url: str
 
 
@@ -204,7 +205,12 @@ def point_columns(datum: Datum, unit: str, links: RevisionLinks) -> dict[str, An
     return {
         "reading": point_value(datum, unit),
         "measured_at": datum.measured_at,
-        "revision": build_row(RevisionFacts, revision, url=links.commit(revision)),
+        "revision": build_row(
+            RevisionFacts,
+            revision,
+            url=links.commit(revision),
+            pull_request_url=links.pull_request(revision),
+        ),
         "run": datum.run_id,
         "run_url": run.get_absolute_url() if run else "",
     }

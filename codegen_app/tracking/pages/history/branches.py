@@ -8,6 +8,7 @@ from django.db import connection
 
 from codegen_app.tracking.compare_revisions.branches import TrunkComparison, compare_with_trunk
 from codegen_app.tracking.models import VALID, Datum, Series
+from codegen_app.tracking.queries.revision_links import revision_links
 from codegen_app.tracking.queries.series_summary import PointValue, point_value
 
 ALL_BRANCHES = "*"
@@ -35,20 +36,15 @@ class BranchRow:
     branch: str
     repository: str
     pull_request: str
+    pull_request_url: str
     points: int
     newest: PointValue
     point_url: str
     trunk: TrunkComparison | None
 
-    @property
-    def pull_request_url(self) -> str:
-        """The pull request's address, if it was sent as one."""
-        is_url = self.pull_request.startswith(("https://", "http://"))
-        return self.pull_request if is_url else ""
-
 
 def branch_rows(series: Series) -> tuple[BranchRow, ...]:
-    """Return the branches with the newest points of a series (5 queries; none without such
+    """Return the branches with the newest points of a series (at most 10 queries; none without such
     points)."""
     if not series.branch_points:
         return ()
@@ -58,11 +54,13 @@ def branch_rows(series: Series) -> tuple[BranchRow, ...]:
     points = Datum.objects.select_related("revision").defer("samples").in_bulk(counts)
     revisions = {point.revision_id: point.revision.name for point in points.values()}
     compared = compare_with_trunk(series, revisions)
+    links = revision_links(point.revision for point in points.values())
     return tuple(
         BranchRow(
             branch=points[pk].revision.branch,
             repository=points[pk].revision.repository,
             pull_request=points[pk].revision.pull_request,
+            pull_request_url=links.pull_request(points[pk].revision),
             points=count,
             newest=point_value(points[pk], series.unit),
             point_url=points[pk].get_absolute_url(),

@@ -72,8 +72,8 @@ class PointPage:
 
 
 def point_page(series: int, pk: int) -> PointPage:
-    """Return a point of a series by numbers (5 queries, 3 more for a point of a branch). Raises
-    ``Datum.DoesNotExist``."""
+    """Return a point of a series by numbers (5 queries, at most 7 more for a point of a branch).
+    Raises ``Datum.DoesNotExist``."""
     datum = Datum.objects.select_related("series", "revision", "conditions", "kernel", "run").get(
         pk=pk, series=series
     )

@@ -123,7 +123,7 @@ class HistoryPage:
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
-    """Return a series by number, with others beside it (10 queries, at most 7 more for points of
+    """Return a series by number, with others beside it (10 queries, at most 12 more for points of
     branches). Raises ``Series.DoesNotExist``."""
     keys = [pk, *beside]
     found = Series.objects.select_related(*SHOWN_RULES).in_bulk(keys)
