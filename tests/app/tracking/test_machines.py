@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -213,7 +214,8 @@ def test_a_point_that_a_person_restored_stays_restored(ada: User) -> None:
     assert not standing.filter(datum=row.datum).exists()
 
 
-def test_an_imported_history_raises_no_alert() -> None:
+def test_an_imported_history_raises_no_alert(settings: Any) -> None:
+    settings.HISTORY_DAYS = 14
     old = team.commits(40, last=COMMITS[0].at - 30 * team.DAY)
     team.push(measured(old[:20]) + measured(old[20:30], 1.3) + measured(old[30:]))
     assert team.alerts() == []
