@@ -62,7 +62,7 @@ class ChannelForm(forms.Form):
     alerts = forms.MultipleChoiceField(
         label="Alerts",
         choices=AlertKind.choices,
-        initial=[AlertKind.REGRESSION, AlertKind.MISSING],
+        initial=[AlertKind.REGRESSION, AlertKind.MISSING, AlertKind.MACHINE],
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Select at least one kind of alert."},
     )
