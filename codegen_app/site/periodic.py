@@ -19,12 +19,14 @@ from django.db.models.functions import Now
 
 from codegen_app.platform.models import Round
 from codegen_app.site import periodic_jobs, queued_work
+from codegen_app.tracking.notifying import weekly
 from codegen_app.tracking.services import rollup
 from scheduler.errors import MachineError
 from scheduler.text import one_line
 
 EVERY = timedelta(seconds=5)
 _MISSING_EVERY = timedelta(minutes=1)
+_DIGESTS_EVERY = timedelta(minutes=1)
 _EXAMINED_EVERY = timedelta(minutes=1)
 _SHARED_SERIES_EVERY = timedelta(minutes=5)
 _CLEANUP_EVERY = timedelta(hours=1)
@@ -53,6 +55,7 @@ def run_due() -> None:
     for name, interval, job in (
         ("look after", EVERY, periodic_jobs.run_maintenance),
         ("missing data", _MISSING_EVERY, periodic_jobs.check_missing_data),
+        ("weekly digests", _DIGESTS_EVERY, weekly.enqueue_due),
         ("recovered alerts", _CLEANUP_EVERY, periodic_jobs.close_recovered_alerts),
         ("examine series", _EXAMINED_EVERY, periodic_jobs.examine_series),
         ("shared series", _SHARED_SERIES_EVERY, periodic_jobs.check_shared_series),

@@ -34,6 +34,7 @@ COMMAND_LINES = {
     "codegen_app/site/demo/programs.py",
     "codegen_app/platform/postgres/programs.py",
     "codegen_app/platform/postgres/server.py",
+    "codegen_app/platform/postgres/upgrade.py",
     "codegen_app/site/backups/database.py",
     "codegen_app/platform/system_user.py",
     "scheduler/build/cuda/commands.py",

@@ -30,6 +30,9 @@ class Channel(models.Model):
     problem or device contains these words. The signing key of a webhook in Kiln's own format is
     derived from ``key_salt`` and the site's secret: it is shown to those who may change the channel
     and stored nowhere.
+
+    With a ``weekday``, the channel gets one e-mail a week on that day and at ``hour``, instead of
+    one for each event: the digest of the time since ``digest_until``, where its last one ended.
     """
 
     name = models.CharField(max_length=100, unique=True)
@@ -38,6 +41,9 @@ class Channel(models.Model):
     alerts = ArrayField(models.CharField(max_length=12, choices=AlertKind.choices))
     search = models.CharField(max_length=200, blank=True)
     active = models.BooleanField(default=True)
+    weekday = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Monday is 0")
+    hour = models.PositiveSmallIntegerField(default=8, db_default=8)
+    digest_until = models.DateTimeField(null=True, blank=True)
     key_salt = models.CharField(max_length=32, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(
@@ -51,6 +57,11 @@ class Channel(models.Model):
             models.CheckConstraint(
                 name="channel_kind_known", condition=Q(kind__in=ChannelKind.values)
             ),
+            models.CheckConstraint(
+                name="channel_digests_are_emails",
+                condition=Q(weekday__isnull=True) | Q(kind="email", weekday__lte=6),
+            ),
+            models.CheckConstraint(name="channel_hour_known", condition=Q(hour__lte=23)),
             models.CheckConstraint(
                 name="channel_alerts_known",
                 condition=Q(alerts__contained_by=AlertKind.values) & Q(alerts__len__gte=1),
@@ -69,7 +80,8 @@ class DeliveryState(models.TextChoices):
 
 class Delivery(models.Model):
     """One event for one channel, once: written in the transaction of the event, sent afterwards.
-    Without an event it is a test, which a person requested.
+    Without an event it is a weekly digest from ``digest_since`` to ``digest_until``, or without
+    these a test, which a person requested.
 
     ``attempts`` is counted when one begins, which moves ``next_at`` behind a lease: only the last
     attempt may record its result (``tracking/notifying/sender.py``). A temporary failure is retried
@@ -90,6 +102,8 @@ class Delivery(models.Model):
     next_at = models.DateTimeField()
     status = models.PositiveIntegerField(null=True, blank=True, help_text="HTTP's, of a webhook")
     error = models.CharField(max_length=500, blank=True)
+    digest_since = models.DateTimeField(null=True, blank=True)
+    digest_until = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 
@@ -107,6 +121,15 @@ class Delivery(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["channel", "event"], name="delivery_once"),
+            models.UniqueConstraint(
+                fields=["channel", "digest_until"],
+                condition=Q(digest_until__isnull=False),
+                name="delivery_digest_once",
+            ),
+            models.CheckConstraint(
+                name="delivery_of_event_or_digest",
+                condition=Q(event__isnull=True) | Q(digest_until__isnull=True),
+            ),
             models.CheckConstraint(
                 name="delivery_state_known", condition=Q(state__in=DeliveryState.values)
             ),

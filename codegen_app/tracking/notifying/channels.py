@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from codegen_app.accounts import audit
 from codegen_app.tracking.models import Channel, ChannelKind, Delivery, DeliveryState
-from codegen_app.tracking.notifying import signing
+from codegen_app.tracking.notifying import signing, weekly
 from codegen_app.workers import queue
 from scheduler.errors import UserError
 
@@ -26,6 +26,8 @@ def add_channel(actor: AbstractBaseUser, fields: Mapping[str, Any]) -> Channel:
     row = Channel(created_by_id=actor.pk, **fields)
     if row.kind == ChannelKind.WEBHOOK:
         row.key_salt = signing.new_salt()
+    if row.weekday is not None:
+        _begin_digests(row)
     _save(actor, row, "add channel")
     return row
 
@@ -37,6 +39,8 @@ def change_channel(actor: AbstractBaseUser, row: Channel, fields: Mapping[str, A
         return
     for name in different:
         setattr(row, name, fields[name])
+    if row.weekday is not None and row.digest_until is None:
+        _begin_digests(row)
     _save(actor, row, "change channel", ", ".join(different))
 
 
@@ -46,6 +50,9 @@ def set_active(actor: AbstractBaseUser, row: Channel, *, on: bool) -> bool:
     Returns False if nothing changes."""
     if not Channel.objects.filter(pk=row.pk, active=not on).update(active=on):
         return False
+    if on and row.weekday is not None:
+        _begin_digests(row)
+        row.save(update_fields=["digest_until"])
     if not on:
         row.deliveries.filter(**_RESET_FIELDS).update(
             state=DeliveryState.FAILED, error="the channel was switched off", ended_at=Now()
@@ -70,7 +77,8 @@ def send_test(actor: AbstractBaseUser, row: Channel) -> Delivery:
     Channel.objects.select_for_update().get(pk=row.pk)
     if not row.active:
         raise UserError(f"{row} is switched off: switch it on to test it")
-    if row.deliveries.filter(event=None, **_RESET_FIELDS).count() >= _MAX_OPEN_TESTS:
+    tests = row.deliveries.filter(event=None, digest_until=None)
+    if tests.filter(**_RESET_FIELDS).count() >= _MAX_OPEN_TESTS:
         raise UserError(
             f"{row} already has {_MAX_OPEN_TESTS} pending tests: wait for their results"
         )
@@ -100,3 +108,8 @@ def _save(actor: AbstractBaseUser, row: Channel, action: str, why: str = "") -> 
         if Channel.objects.filter(name=row.name).exclude(pk=row.pk).exists():
             raise UserError(f"a channel named {row.name!r} already exists") from error
         raise
+
+
+def _begin_digests(row: Channel) -> None:
+    """Let the next scheduled digest cover the week before it."""
+    row.digest_until = weekly.last_scheduled(row, timezone.now())

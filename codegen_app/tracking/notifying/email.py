@@ -9,13 +9,12 @@ from scheduler.text import one_line
 
 _MAX_SERIES = 20
 _MAX_SUBJECT = 200
-# Every terminal and every subject can show these.
 _ASCII = {0xD7: "x", 0x2013: "-", 0x2192: "->"}
 
 
 def subject(message: Message) -> str:
     """Return one line: what, how much, since when."""
-    return f"[Kiln] {wording.headline(message, _MAX_SUBJECT - 7).translate(_ASCII)}"
+    return f"[Kiln] {to_ascii(wording.headline(message, _MAX_SUBJECT - 7))}"
 
 
 def text(message: Message) -> str:
@@ -39,6 +38,11 @@ def text(message: Message) -> str:
         if (more := alert.n_series - len(shown)) > 0:
             lines += ["", f"and {more} series more."]
     return "\n".join([*lines, *footer(message.channel)]) + "\n"
+
+
+def to_ascii(text: str) -> str:
+    """Replace the signs of figures, which not every terminal and subject can show."""
+    return text.translate(_ASCII)
 
 
 def footer(channel: str) -> list[str]:

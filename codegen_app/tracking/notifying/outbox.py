@@ -52,7 +52,7 @@ INSERT INTO codegen_app_delivery
 SELECT channel.id, %(event)s, gen_random_uuid(), 'pending', 0, statement_timestamp(), '',
     statement_timestamp()
 FROM codegen_app_channel AS channel JOIN codegen_app_alert AS alert ON alert.id = %(alert)s
-WHERE channel.active AND alert.kind = ANY(channel.alerts)
+WHERE channel.active AND channel.weekday IS NULL AND alert.kind = ANY(channel.alerts)
     AND channel.id NOT IN (SELECT channel_id FROM untold)
     AND {_CHANNEL_MATCHES.format(alert="alert")}
     AND NOT EXISTS (

@@ -21,7 +21,16 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from codegen_app.tracking.models import ChannelKind, Delivery, DeliveryState
-from codegen_app.tracking.notifying import email, message, signing, slack, smtp, teams, webhook
+from codegen_app.tracking.notifying import (
+    digest,
+    email,
+    message,
+    signing,
+    slack,
+    smtp,
+    teams,
+    webhook,
+)
 from codegen_app.tracking.notifying.attempt import Attempt, Outcome
 from scheduler.text import one_line
 
@@ -154,6 +163,8 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
     if not channel.active:
         return lambda: Attempt.permanent("the channel is switched off")
     try:
+        if channel.weekday is not None:
+            return _prepare_digest(delivery)
         content = message.build_message(delivery)
         if channel.kind == ChannelKind.EMAIL:
             to = channel.address.split()
@@ -171,6 +182,17 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
         log.exception("building the message of delivery %s failed", delivery.pk)
         attempt = Attempt.permanent(f"internal error: {type(error).__name__}: {error}")
     return lambda: attempt
+
+
+def _prepare_digest(delivery: Delivery) -> Callable[[], Attempt]:
+    """Return the part of sending a weekly digest that needs no database; a test is about the last
+    seven days."""
+    channel = delivery.channel
+    until = delivery.digest_until or timezone.now()
+    since = delivery.digest_since or until - digest.PERIOD
+    content = digest.build_digest(channel, since, until, is_test=delivery.digest_until is None)
+    to = channel.address.split()
+    return partial(smtp.send, content.subject, content.text, to, delivery.key)
 
 
 def _signed_headers(content: message.Message, body: bytes, key: str) -> dict[str, str]:

@@ -93,7 +93,7 @@ def _series() -> View:
                 "COALESCE(rule.muted, pattern.muted, false)",
                 "whether changes raise no alerts",
             ),
-            Column("owner", "owner.username", "the owner by rule; null if there is none"),
+            Column("owner", "owner.username", "the owner by rule; null without an owner"),
             Column(
                 "generated",
                 _is_generated("series.device_name"),
@@ -253,7 +253,7 @@ def _alerts() -> View:
                 _one_of("alert.state", tuple(state.value for state in OPEN_ALERT_STATES)),
                 "whether the state is new, acknowledged or investigating",
             ),
-            Column("assignee", "assignee.username", "the assignee; null if there is none"),
+            Column("assignee", "assignee.username", "the assignee; null without an assignee"),
             Column("series", "alert.series_id", "the series without new points; else null"),
             Column("machine", "NULLIF(alert.machine, '')", "the machine that changed; else null"),
             Column("revision", "revision.name", "the revision at which it begins; null if none"),

@@ -34,8 +34,8 @@ def create_role(name: str) -> str:
     hash. Raises ``UserError``."""
     if not _NAME.fullmatch(name) or name.startswith("pg_"):
         raise UserError(
-            f"--name {name}: a lower-case letter, then letters, digits and underscores, at most"
-            " 31; not pg_"
+            f"the name {name!r}: expected a lower-case letter, then letters, digits and"
+            " underscores, at most 31, not beginning with pg_"
         )
     role, schema, password = sql.Identifier(name), sql.Identifier(SCHEMA), secrets.token_urlsafe(24)
     with _clear_errors(name), connection.cursor() as cursor:
@@ -80,9 +80,9 @@ def drop_role(name: str) -> None:
         )
         row = cursor.fetchone()
         if row is None:
-            raise UserError(f"--name {name}: there is no such role")
+            raise UserError(f"there is no role {name!r}")
         if row != (_MARK,):
-            raise UserError(f"--name {name}: sql_role did not create this role: drop it by SQL")
+            raise UserError(f"role {name!r} is not one of Kiln's: drop it by SQL")
         cursor.execute("SELECT current_database()")
         (database,) = cursor.fetchone()
         for statement in (
@@ -120,14 +120,14 @@ def _clear_errors(name: str) -> Iterator[None]:
     except DatabaseError as error:
         cause = error.__cause__
         if isinstance(cause, errors.DuplicateObject):
-            line = f"--name {name}: the role exists; --drop removes it if it is Kiln's"
+            line = f"role {name!r} exists: choose another name, or drop it first"
         elif isinstance(cause, errors.InsufficientPrivilege):
             line = (
                 "the database account may not do that: let a superuser run “ALTER ROLE ACCOUNT"
                 f" CREATEROLE” ({str(cause).splitlines()[0]})"
             )
         elif isinstance(cause, errors.DependentObjectsStillExist):
-            line = f"--name {name}: the role has rights in another database: drop it there first"
+            line = f"role {name!r} has rights in another database: revoke them there first"
         else:
             raise
         raise UserError(line) from None

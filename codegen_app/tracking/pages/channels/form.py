@@ -11,6 +11,7 @@ from django.core.validators import validate_email
 
 from codegen_app.tracking.models import AlertKind, Channel, ChannelKind, DeliveryState
 from codegen_app.tracking.notifying import addresses
+from codegen_app.tracking.pages.channels.query import WEEKDAYS
 from codegen_app.web.forms.query import OptionalChoiceField, QueryForm
 from scheduler.errors import UserError
 
@@ -20,6 +21,12 @@ _KINDS = [
     (ChannelKind.SLACK.value, "Slack: incoming webhook"),
     (ChannelKind.TEAMS.value, "Microsoft Teams: webhook of a workflow"),
     (ChannelKind.EMAIL.value, "e-mail"),
+]
+
+
+_WEEKDAYS = [
+    ("", "at each event"),
+    *((str(number), f"weekly digest by e-mail: {day}") for number, day in enumerate(WEEKDAYS)),
 ]
 
 
@@ -66,6 +73,25 @@ class ChannelForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Select at least one kind of alert."},
     )
+    weekday = forms.TypedChoiceField(
+        label="When",
+        choices=_WEEKDAYS,
+        required=False,
+        coerce=int,
+        empty_value=None,
+    )
+    hour = forms.IntegerField(
+        label=f"Hour of the weekly digest ({settings.TIME_ZONE})",
+        required=False,
+        initial=8,
+        min_value=0,
+        max_value=23,
+        error_messages={
+            "invalid": "Enter an hour from 0 to 23.",
+            "min_value": "Enter an hour from 0 to 23.",
+            "max_value": "Enter an hour from 0 to 23.",
+        },
+    )
     search = forms.CharField(
         label="Only series with all of these words in problem or device (empty: all series)",
         required=False,
@@ -78,9 +104,16 @@ class ChannelForm(forms.Form):
         """Return the words with single spaces between them."""
         return " ".join(str(self.cleaned_data["search"]).split())
 
+    def clean_hour(self) -> int:
+        """Return the hour; the default if the field is empty, as for channels without digests."""
+        hour: int | None = self.cleaned_data["hour"]
+        return 8 if hour is None else hour
+
     def clean(self) -> dict[str, Any]:
-        """Check that the address fits the kind."""
+        """Check that the address and the time fit the kind."""
         values = self.cleaned_data
+        if values.get("weekday") is not None and values.get("kind") != ChannelKind.EMAIL:
+            self.add_error("weekday", "Only e-mail channels have weekly digests.")
         if "address" in values and "kind" in values:
             try:
                 values["address"] = _parse_destination(values["kind"], values["address"])

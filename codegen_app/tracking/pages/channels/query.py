@@ -18,6 +18,7 @@ from codegen_app.tracking.models import (
 from codegen_app.web.row import build_row
 
 MAX_DELIVERIES = 50
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LABELS = dict(AlertKind.choices)
 _EVENTS = dict(EventKind.choices)
 
@@ -34,11 +35,13 @@ class Installation:
 
 @dataclass(frozen=True)
 class ChannelRow:
-    """A channel with its newest deliveries."""
+    """A channel with its newest deliveries. ``schedule`` is when its weekly digest is sent, "" if
+    it is notified of each event."""
 
     id: int
     name: str
     kind: str
+    schedule: str
     address: str
     alerts: tuple[str, ...]
     alert_labels: tuple[str, ...]
@@ -50,8 +53,8 @@ class ChannelRow:
 
 @dataclass(frozen=True)
 class DeliveryRow:
-    """A delivery; ``alert`` is None for a test. ``next_at`` is when a pending delivery is retried,
-    or until when a worker holds it."""
+    """A delivery; ``alert`` is None for a test and for a digest. ``next_at`` is when a pending
+    delivery is retried, or until when a worker holds it."""
 
     id: int
     key: str
@@ -122,6 +125,7 @@ def _channel(row: Channel) -> ChannelRow:
         ChannelRow,
         row,
         kind=row.get_kind_display(),
+        schedule=f"{WEEKDAYS[row.weekday]}s at {row.hour:02}:00" if row.weekday is not None else "",
         address=", ".join(row.address.split()),
         alerts=tuple(row.alerts),
         alert_labels=tuple(_LABELS.get(kind, kind) for kind in row.alerts),
@@ -144,7 +148,7 @@ def _deliveries(rows: QuerySet[Delivery], state: str) -> tuple[DeliveryRow, ...]
                 key=str(row.key),
                 channel=row.channel_id,
                 channel_name=row.channel.name,
-                event=_EVENTS[event.kind] if event else "test",
+                event=_event_name(row),
                 alert=event.alert_id if event else None,
                 alert_name=str(event.alert) if event else "",
                 alert_url=f"/alerts/{event.alert_id}" if event else "",
@@ -152,3 +156,9 @@ def _deliveries(rows: QuerySet[Delivery], state: str) -> tuple[DeliveryRow, ...]
             )
         )
     return tuple(found)
+
+
+def _event_name(row: Delivery) -> str:
+    if row.event is not None:
+        return str(_EVENTS[row.event.kind])
+    return f"digest to {row.digest_until:%Y-%m-%d}" if row.digest_until else "test"
