@@ -186,7 +186,7 @@ class Thresholds(Schema):
 
 
 class ThresholdsRow(Schema):
-    """The settings of a series. “is_default”: none were set."""
+    """The settings in effect for a series. “is_default”: neither the series nor a rule sets any."""
 
     series: int
     is_default: bool
@@ -195,6 +195,8 @@ class ThresholdsRow(Schema):
     muted: bool
     stale_after: timedelta | None
     reason: str
+    rule: str = Field(description="The rule by patterns that decides them; empty if none does.")
+    owner: str = Field(description="The owner by the rules; empty if there is none.")
     changed_at: datetime | None
     changed_by: str | None
 

@@ -18,7 +18,8 @@ from codegen_app.site.api.checks import (
 from codegen_app.tracking.api_alert_schemas import Thresholds, ThresholdsRow
 from codegen_app.tracking.api_schemas import Reason
 from codegen_app.tracking.detector.replay import DEFAULT_SETTINGS
-from codegen_app.tracking.models import Series, SeriesRule
+from codegen_app.tracking.models import PatternRule, Series, SeriesRule
+from codegen_app.tracking.queries.series_rules import SHOWN_RULES, series_rules
 from codegen_app.tracking.services import thresholds
 from scheduler.results.points import fields
 
@@ -33,7 +34,8 @@ router = Router(tags=["thresholds"])
     summary="Get the thresholds of a series",
 )
 def series_thresholds(request: HttpRequest, pk: int) -> dict[str, Any]:
-    """Return the settings of a series, and whether they are the defaults."""
+    """Return the settings in effect for a series: its own, those of a rule by patterns, or the
+    defaults."""
     check_parameters(request, ())
     return _thresholds(get_series(pk))
 
@@ -62,7 +64,8 @@ def set_thresholds(request: HttpRequest, pk: int, body: Thresholds) -> dict[str,
     summary="Reset the thresholds of a series",
 )
 def reset_thresholds(request: HttpRequest, pk: int, body: Reason) -> dict[str, Any]:
-    """Return a series to the defaults. Resetting it again has no effect."""
+    """Remove the settings of a series, so that the rules or the defaults apply. Resetting it again
+    has no effect."""
     check_parameters(request, ())
     owner, series = triager(request), get_series(pk)
     thresholds.reset(series, fields.as_text(body.reason, "reason", 500), owner)
@@ -70,15 +73,22 @@ def reset_thresholds(request: HttpRequest, pk: int, body: Reason) -> dict[str, A
 
 
 def _thresholds(series: Series) -> dict[str, Any]:
-    rule = SeriesRule.objects.filter(series=series).select_related("changed_by").first()
+    row = Series.objects.select_related(
+        *SHOWN_RULES, "rule__changed_by", "pattern_rule__changed_by"
+    ).get(pk=series.pk)
+    rules = series_rules(row)
+    source: SeriesRule | PatternRule | None = getattr(row, "rule", None) or row.pattern_rule
+    applied = rules.thresholds_rule
     return {
         "series": series.pk,
-        "is_default": rule is None,
-        "least_effect": rule.least_effect if rule else None,
+        "is_default": source is None,
+        "least_effect": rules.least_effect,
         "default_least_effect": DEFAULT_SETTINGS.least_effect,
-        "muted": rule.muted if rule else False,
-        "stale_after": rule.stale_after if rule else None,
-        "reason": rule.reason if rule else "",
-        "changed_at": rule.changed_at if rule else None,
-        "changed_by": rule.changed_by.get_username() if rule and rule.changed_by else None,
+        "muted": rules.muted,
+        "stale_after": rules.stale_after,
+        "reason": rules.rule_reason,
+        "rule": applied.text if applied is not None and not rules.is_own else "",
+        "owner": rules.owner,
+        "changed_at": source.changed_at if source else None,
+        "changed_by": source.changed_by.get_username() if source and source.changed_by else None,
     }

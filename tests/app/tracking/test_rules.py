@@ -494,6 +494,15 @@ def test_owners_are_imported_on_the_page_after_their_lines_were_shown(tuner: Cli
         assert (answer.status_code, line in unescape(answer.content.decode())) == (422, True), line
 
 
+def test_the_form_of_a_series_thresholds_begins_with_those_of_the_rule(tuner: Client) -> None:
+    row = history(STEP)
+    rule(person("ada"), least_effect=0.03, stale_after=timedelta(days=2))
+    alert_pipeline.process_pending()
+    text = page_text(tuner, f"/series/{row.pk}/thresholds")
+    assert 'value="3.0"' in text and 'value="2d"' in text
+    assert "Thresholds that you save here precede the rule." in text
+
+
 def test_names_and_patterns_of_others_are_escaped(tuner: Client) -> None:
     evil = "<script>alert(1)</script>"
     rule(person("ada"), problem=evil, muted=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django import forms
 
-from codegen_app.tracking.pages.thresholds.query import RuleRow
+from codegen_app.tracking.queries.series_rules import SeriesRules
 from codegen_app.tracking.services.thresholds import Proposal
 from codegen_app.web.forms.query import Number, QueryForm
 
@@ -81,18 +81,16 @@ class ThresholdsForm(forms.Form):
     at = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
     @classmethod
-    def from_rule(cls, rule: RuleRow | None, at: datetime | None) -> ThresholdsForm:
-        """Return a form filled with the current thresholds."""
-        initial: Mapping[str, Any] = {"at": at}
-        if rule is not None:
-            effect = rule.least_effect
-            initial = {
-                "least_effect": None if effect is None else float(f"{effect * 100:.6g}"),
-                "stale_after": rule.stale_after,
-                "muted": rule.muted,
-                "at": at,
-            }
-        return cls(initial=dict(initial))
+    def from_settings(cls, rules: SeriesRules, at: datetime | None) -> ThresholdsForm:
+        """Return a form filled with the thresholds in effect."""
+        effect = rules.least_effect
+        initial = {
+            "least_effect": None if effect is None else float(f"{effect * 100:.6g}"),
+            "stale_after": rules.stale_after,
+            "muted": rules.muted,
+            "at": at,
+        }
+        return cls(initial=initial)
 
     def proposed(self) -> Proposal:
         values = self.cleaned_data

@@ -100,14 +100,11 @@ def _page(
         if form.is_valid():
             trial, line = _trial(pk, form.proposed())
     elif form is None:
-        form = ThresholdsForm.from_rule(page.rule, page.at)
+        rules = page.rules
+        form = ThresholdsForm.from_settings(rules, page.at)
         if page.at is not None:
-            rule = page.rule
             proposed = services.Proposal(
-                least_effect=rule.least_effect if rule else None,
-                muted=rule.muted if rule else False,
-                stale_after=rule.stale_after if rule else None,
-                begins=(page.at,),
+                rules.least_effect, rules.muted, rules.stale_after, begins=(page.at,)
             )
             trial, line = _trial(pk, proposed)
     context: dict[str, Any] = {} if as_json else {"form": form, "line": line}
