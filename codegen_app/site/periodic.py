@@ -56,6 +56,7 @@ def run_due() -> None:
         ("look after", EVERY, periodic_jobs.run_maintenance),
         ("missing data", _MISSING_EVERY, periodic_jobs.check_missing_data),
         ("weekly digests", _DIGESTS_EVERY, weekly.enqueue_due),
+        ("commits of alerts", _MISSING_EVERY, periodic_jobs.read_commits),
         ("recovered alerts", _CLEANUP_EVERY, periodic_jobs.close_recovered_alerts),
         ("examine series", _EXAMINED_EVERY, periodic_jobs.examine_series),
         ("shared series", _SHARED_SERIES_EVERY, periodic_jobs.check_shared_series),

@@ -16,7 +16,13 @@ from codegen_app.kernels.modelling import build_events
 from codegen_app.kernels.services import builds, instructions
 from codegen_app.remote.models import RemoteLease
 from codegen_app.site import queued_work, retention
-from codegen_app.tracking.alerting import missing_data, recovered, series_findings, shared_series
+from codegen_app.tracking.alerting import (
+    commits,
+    missing_data,
+    recovered,
+    series_findings,
+    shared_series,
+)
 from codegen_app.tracking.services import alert_pipeline
 from codegen_app.tuning.services import ledger, schedules
 from codegen_app.workers import work
@@ -65,6 +71,12 @@ def check_missing_data() -> None:
     """Raise alerts of series whose points stopped coming, and close those whose points came."""
     if count := missing_data.update_alerts():
         log.info("missing data: %d series looked at", count)
+
+
+def read_commits() -> None:
+    """Read the commits of new alerts from Git mirrors."""
+    if count := commits.read_waiting():
+        log.info("commits: of %d alerts", count)
 
 
 def close_recovered_alerts() -> None:

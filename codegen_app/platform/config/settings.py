@@ -159,6 +159,8 @@ AXES_LOCKOUT_CALLABLE = "codegen_app.accounts.throttle.lockout_response"
 # none are. Alerts that have been back at the previous level for so many days are closed as fixed.
 HISTORY_DAYS = env.integer("KILN_HISTORY_DAYS", 14)
 RECOVERED_DAYS = env.integer("KILN_RECOVERED_DAYS", 7, minimum=1)
+# A folder with bare Git repositories, from which the commits of alerts are read.
+GIT_MIRRORS = env.folder("KILN_GIT_MIRRORS", VAR_DIR) if env.text("KILN_GIT_MIRRORS") else None
 
 # So many suspected steps an hour are measured again without anybody's request; 0: none are.
 SUSPICIONS_AN_HOUR = env.integer("KILN_SUSPICIONS_AN_HOUR", 10)

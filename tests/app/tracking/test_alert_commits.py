@@ -1,0 +1,125 @@
+"""Commits of alerts from Git mirrors: all of a window, whatever names and texts say."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from codegen_app.tracking.alerting import commits
+from codegen_app.tracking.models import Alert
+from scheduler.errors import MachineError
+from tests.support import team
+from tests.support.team import MACHINE, REPOSITORY
+
+COUNT = 44
+SUBJECTS = {41: "Change\x1fthe tiles", 42: "é" * 300}
+
+
+def git(folder: Path, *arguments: str, **environment: str) -> str:
+    base = {"PATH": "/usr/bin:/bin:/usr/local/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+    person = {
+        f"GIT_{who}_{what}": "Ada" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+    }
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env=base | person | environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def mirrors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the mirror of a repository of ``COUNT`` commits."""
+    folder = tmp_path_factory.mktemp("mirrors")
+    mirror = folder / commits.mirror_name(REPOSITORY)
+    mirror.mkdir()
+    git(mirror, "init", "--bare", "--quiet", "--initial-branch=main")
+    begin = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=COUNT + 1)
+    stream = []
+    for n in range(COUNT):
+        moment = int((begin + timedelta(hours=n)).timestamp())
+        subject = SUBJECTS.get(n, f"Change {n}").encode()
+        stream.append(
+            b"commit refs/heads/main\ncommitter Ada Lovelace <ada@example.org> %d +0000\n"
+            b"data %d\n%s\n" % (moment, len(subject), subject)
+        )
+    subprocess.run(
+        ["git", "fast-import", "--quiet"],
+        cwd=mirror,
+        input=b"".join(stream),
+        check=True,
+    )
+    return folder
+
+
+def revisions(mirrors: Path) -> list[team.RevisionKey]:
+    mirror = mirrors / commits.mirror_name(REPOSITORY)
+    rows = git(mirror, "log", "--reverse", "--format=%H %cI").splitlines()
+    return [
+        team.RevisionKey(name, datetime.fromisoformat(at), "main", REPOSITORY)
+        for name, _, at in (row.partition(" ") for row in rows)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("repository", "name"),
+    [
+        ("https://github.com/team/kernels.git", "github.com_team_kernels.git"),
+        ("git@github.com:team/kernels.git", "github.com_team_kernels.git"),
+        ("https://user@forge.example:8443/a/b/", "forge.example_8443_a_b.git"),
+        ("../../etc", "etc.git"),
+        ("kernels", "kernels.git"),
+    ],
+)
+def test_a_mirror_has_a_safe_name(repository: str, name: str) -> None:
+    assert commits.mirror_name(repository) == name
+
+
+@pytest.mark.django_db
+def test_commits_that_nobody_measured_are_listed(
+    mirrors: Path, reader: Client, settings: Any
+) -> None:
+    trunk = revisions(mirrors)
+    before = [revision for n, revision in enumerate(trunk) if n < 40 and n != 39]
+    points = team.history("gemm", before, 100.0)
+    slower = MACHINE.with_code("b")
+    after = [replace(trunk[-1], name=f"later {n}", at=trunk[-1].at) for n in range(4)]
+    points += team.history("gemm", [trunk[42], trunk[43], *after], 125.0, slower)
+    team.push(points)
+    assert commits.read_waiting() == 0, "no folder is set"
+    settings.GIT_MIRRORS = mirrors
+    assert commits.read_waiting() == 1
+    assert commits.read_waiting() == 0, "once"
+    alert = Alert.objects.get()
+    window = reader.get(f"{alert.get_absolute_url()}.json").json()["window"]
+    assert (window["n_commits"], window["complete"]) == (4, True)
+    listed = [(commit["name"], commit["measured"]) for commit in window["commits"]]
+    assert listed == [(trunk[n].name, n == 42) for n in (42, 41, 40, 39)]
+    assert {commit["author"] for commit in window["commits"]} == {"Ada Lovelace"}
+    assert window["commits"][0]["subject"].startswith("é" * 190)
+    assert len(window["commits"][0]["subject"]) <= 200
+    assert window["commits"][3]["subject"] == "Change 39"
+
+
+@pytest.mark.parametrize(
+    "name", ["--output=/tmp/x", "a b", "a..b", "^main", "main@{1}", ":/Change", "a\nb", ""]
+)
+def test_a_name_is_never_an_option_or_an_expression(mirrors: Path, name: str) -> None:
+    mirror = mirrors / commits.mirror_name(REPOSITORY)
+    with pytest.raises(MachineError, match="is not the name of a commit, branch or tag"):
+        commits.read_commits(mirror, name, "main")
+
+
+def test_a_revision_that_the_mirror_lacks_is_named(mirrors: Path) -> None:
+    mirror = mirrors / commits.mirror_name(REPOSITORY)
+    with pytest.raises(MachineError, match=r"github.com_team_kernels.git: .*0123456789abcdef"):
+        commits.read_commits(mirror, "0123456789abcdef", "main")
