@@ -33,7 +33,8 @@ Exit statuses of compare and check: 0 no --fail-on condition is met, 1 a conditi
 errors, 3 no series could be compared (0 with --allow-nothing).
 
 pending lists what to measure again, a line of JSON each: the open requests, and with --uncertain
-also the series for which the comparison of this commit needs more measurements.
+also the series for which the comparison of this commit needs more measurements. skip answers a
+request of a bisection whose revision cannot be measured.
 """
 
 from __future__ import annotations
@@ -98,9 +99,8 @@ class ClientError(Exception):
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     options = make_parser().parse_args(arguments)
-    commands = {"push": push, "compare": compare, "check": check, "pending": pending}
     try:
-        return commands[options.command](options)
+        return COMMANDS[options.command](options)
     except ClientError as failure:
         print_error(str(failure))
         return ERROR if options.command in ("compare", "check") else failure.status
@@ -155,6 +155,10 @@ def make_parser() -> argparse.ArgumentParser:
         help="list requests for this commit, and what its comparison needs more measurements of",
     )
     add_side(command)
+    add_connection(command)
+    command = commands.add_parser("skip", help="state that a requested revision cannot be measured")
+    command.add_argument("request", type=int, help="the id of a request of a bisection")
+    command.add_argument("--reason", required=True, help='for example "does not build"')
     add_connection(command)
     return parser
 
@@ -336,6 +340,18 @@ def pending(options: argparse.Namespace) -> int:
         if options.device_name in (None, "", row["device_name"]):
             sys.stdout.write(f"{json.dumps(row)}\n")
     return PASSED
+
+
+def skip(options: argparse.Namespace) -> int:
+    """Skip a requested revision of a bisection; print Kiln's answer. Raises ``ClientError``."""
+    body = json.dumps({"reason": options.reason}).encode()
+    request = kiln_request(options, f"requests/{options.request}/skip", {}, body)
+    request.add_header("Content-Type", "application/json")
+    sys.stdout.write(f"{json.dumps(ask_kiln(options, request, 'bisection'))}\n")
+    return STORED
+
+
+COMMANDS = {"push": push, "compare": compare, "check": check, "pending": pending, "skip": skip}
 
 
 def uncertain_series(answer: dict[str, Any]) -> list[dict[str, Any]]:
@@ -1000,7 +1016,7 @@ def open_checkout() -> Checkout:
     except (OSError, subprocess.SubprocessError) as error:
         return Checkout(problem=f"not available: {error}")
     if answer.returncode:
-        return Checkout(problem=answer.stderr.strip().partition("\n")[0])
+        return Checkout(problem=" ".join(answer.stderr.split()))
     # A shallow clone knows the parents of its oldest commits by their hashes.
     header = git("cat-file", "commit", "HEAD").partition("\n\n")[0]
     remotes = git("remote").split()
@@ -1229,7 +1245,10 @@ def read_token(name: str | None) -> str:
     text = os.environ.get("KILN_TOKEN", "") if name is None else read_file(name).decode("latin-1")
     token = text.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise ClientError(USAGE, "no token: use --token-file or set KILN_TOKEN")
+        line = "no token: use --token-file or set KILN_TOKEN"
+        if os.environ.get("CI"):
+            line += " (jobs for pull requests from forks have no secrets)"
+        raise ClientError(USAGE, line)
     return token
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,19 +30,22 @@ def configurations() -> list[dict[Any, Any]]:
 def commands(text: str) -> Iterator[Namespace]:
     """Parse each command line of the client in a text; unknown options end the test."""
     joined = text.replace("\\\n", " ")
-    for match in re.finditer(r"python3? (?:-m )?kiln_client(?:\.py)? (.+)", joined):
-        line = re.split(r" >>? |`", match.group(1))[0]
+    for match in re.finditer(
+        r'python3? (?:-m |"\$RUNNER_TEMP/)?kiln_client(?:\.py)?"? (.+)', joined
+    ):
+        line = re.split(r" >>? | \||`", match.group(1))[0]
         if "--help" not in line:
-            yield client.make_parser().parse_args(shlex.split(line))
+            arguments = shlex.split(line.replace('"$request"', "1"))
+            yield client.make_parser().parse_args(arguments)
 
 
 def test_the_commands_of_the_documents_are_valid() -> None:
     names = {options.command for name in DOCUMENTS for options in commands(text_of(name))}
-    assert names == {"push", "compare", "check", "pending"}
+    assert names == {"push", "compare", "check", "pending", "skip"}
 
 
 def test_the_example_for_github_actions() -> None:
-    (workflow,) = [one for one in configurations() if "jobs" in one]
+    workflow, _ = [one for one in configurations() if "jobs" in one]
     permissions = {"contents": "read", "checks": "write", "pull-requests": "write"}
     assert workflow["permissions"] == permissions
     (job,) = workflow["jobs"].values()
@@ -52,6 +56,14 @@ def test_the_example_for_github_actions() -> None:
     assert runs == [["push"], ["pending", "push"], ["check"]]
     assert again["if"] == check["if"] == "github.event_name == 'pull_request'"
     assert "if" not in measure, "the default branch is what others are compared with"
+
+
+def test_the_example_of_a_scheduled_job() -> None:
+    _, workflow = [one for one in configurations() if "jobs" in one]
+    (job,) = workflow["jobs"].values()
+    script = job["steps"][-1]["run"]
+    assert [options.command for options in commands(script)] == ["pending", "push", "skip"]
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
 def test_the_example_for_gitlab_ci() -> None:

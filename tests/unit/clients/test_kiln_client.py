@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 import subprocess
@@ -264,6 +265,38 @@ def test_what_an_older_server_does_not_store_is_said(
     server.got.clear()
     assert push(server, "--author", "Ada") == client.REFUSED
     assert "query.author: unknown field" in capsys.readouterr().err
+
+
+def test_a_requested_revision_is_skipped_with_a_reason(
+    server: Server, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = {"bisection": 3, "state": "running", "next_request": 8}
+    server.answers = [(200, answer, {})]
+    connection = ["--url", server.url, "--token-file", "token"]
+    assert client.main(["skip", "7", "--reason", "does not build", *connection]) == 0
+    assert json.loads(capsys.readouterr().out) == answer
+    (request,) = server.got
+    assert request.path == "/api/v1/requests/7/skip"
+    assert json.loads(request.body) == {"reason": "does not build"}
+    assert request.headers["Content-Type"] == "application/json"
+
+
+def test_the_file_is_python_3_9() -> None:
+    """Machines with GPUs are not always up to date."""
+    source = Path(client.__file__).read_text()
+    tree = ast.parse(source, feature_version=(3, 9))
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported <= sys.stdlib_module_names
 
 
 def test_a_copy_of_the_file_runs_by_itself(server: Server, files: Path) -> None:
