@@ -14,7 +14,8 @@ MAX_WITHDRAWALS = 200
 
 @dataclass(frozen=True)
 class WithdrawalRow:
-    """Who withdrew a point, when and why, and who restored it, if anyone did."""
+    """Who withdrew a point, when and why, and who restored it, if anyone did ("": Kiln itself).
+    ``alert`` is that of the machine with which it was set aside."""
 
     datum: int
     datum_url: str
@@ -24,6 +25,7 @@ class WithdrawalRow:
     reason: str
     by: str
     at: datetime
+    alert: int | None
     restored_by: str
     restored_at: datetime | None
 
@@ -43,6 +45,7 @@ def withdrawal_rows(unit: str, **condition: int) -> tuple[WithdrawalRow, ...]:
             revision=str(row.datum.revision),
             place=row.datum.at,
             by=username(row.by),
+            alert=row.alert_id,
             restored_by=username(row.restored_by),
         )
         for row in related

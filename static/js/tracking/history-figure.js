@@ -14,7 +14,7 @@ export function figureOf(chart, state, colours, marked) {
     const y = valuesOf(one, state);
     const plain = { one, number, x, y, several, colour: tokens(number) };
     data.push(...band(plain), points(chart, plain), ...levels(plain), ...changes(plain, colours, marked));
-    data.push(...branchPoints(chart, plain, colours));
+    data.push(...branchPoints(chart, plain, colours), ...setAsidePoints(chart, plain, colours));
     data.push(...environment(chart, plain, colours, shapes), ...remarks(chart, plain, colours, shapes));
   });
   return { data, layout: layoutOf(chart, state, x, shapes) };
@@ -28,7 +28,7 @@ function byTime(chart) {
 // Revisions in the order of their first point; the points of one stand above each other.
 function byRevision(chart) {
   const first = new Map();
-  for (const { revision, ms } of chart.series.flatMap((one) => [one.columns, one.branches])) {
+  for (const { revision, ms } of chart.series.flatMap((one) => [one.columns, one.branches, one.set_aside])) {
     revision.forEach((each, n) => first.set(each, Math.min(first.get(each) ?? Infinity, ms[n])));
   }
   const ordered = [...first.keys()].sort((a, b) => first.get(a) - first.get(b));
@@ -85,24 +85,33 @@ function points(chart, { one, x, y, colour, several, number }) {
   };
 }
 
+function branchPoints(chart, plain, colours) {
+  const style = { name: "branches", own: plain.several ? plain.colour : colours("--series-2"), symbol: 100 + plain.number };
+  return pointsBeside(chart, plain, plain.one.branches, style, (n) => `branch ${branchName(chart, plain.one.branches, n)}`);
+}
+
+// Of machines with an alert: shown, and not compared.
+function setAsidePoints(chart, plain, colours) {
+  const style = { name: "set aside", own: colours("--text-2"), symbol: "x-thin-open" };
+  return pointsBeside(chart, plain, plain.one.set_aside, style, () => "set aside with its machine, not compared");
+}
+
 // Beside the history: in a colour of their own, with their intervals as bars.
-function branchPoints(chart, { one, number, x, y, several, colour }, colours) {
-  const columns = one.branches;
+function pointsBeside(chart, { one, x, y }, columns, { name, own, symbol }, note) {
   if (!columns.id.length) return [];
   const shown = { ...one, columns };
-  const own = several ? colour : colours("--series-2");
   const distance = (bounds) => columns.value.map((value, n) => (bounds[n] === null ? 0 : Math.abs(y(bounds[n]) - y(value))));
   return [
     {
-      name: "branches",
+      name,
       legendgroup: `${one.id}`,
       showlegend: false,
       x: x.of(shown),
       y: columns.value.map(y),
       error_y: { array: distance(columns.high), arrayminus: distance(columns.low), width: 0, thickness: 1, color: faded(own, 0.5) },
       mode: "markers",
-      marker: { size: 6, color: own, symbol: 100 + number }, // open
-      text: columns.value.map((_, n) => `${hover(chart, shown, n)}<br>branch ${branchName(chart, columns, n)}`),
+      marker: { size: 6, color: own, symbol },
+      text: columns.value.map((_, n) => `${hover(chart, shown, n)}<br>${note(n)}`),
       customdata: columns.id.map((id) => [one.id, id]),
       hovertemplate: "%{text}<extra></extra>",
     },

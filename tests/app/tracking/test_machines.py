@@ -254,6 +254,11 @@ def test_pages_and_messages_name_the_machine(channel: Channel, ada: User, client
     assert "Machine:  host-1, 12 of 12 series measured there" in email.text(message)
     assert "temperature 60 -> 91" in email.text(message)
     series = Series.objects.earliest("pk")
+    [chart] = client.get(f"/series/{series.pk}/points.json").json()["series"]
+    assert (len(chart["columns"]["id"]), len(chart["set_aside"]["id"])) == (20, 4)
+    [change] = alert.changes.filter(series=series)
+    both_sides = client.get(f"/changes/{change.pk}").content.decode()
+    assert "temperature" in both_sides
     history = client.get(f"/series/{series.pk}").content.decode()
     assert f"machine host-1 changed: alert {alert.pk}" in history
 

@@ -59,6 +59,17 @@ SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
     ORDER BY at DESC, id DESC LIMIT %(most)s
 ) AS d ORDER BY d.series_id, d.ms, d.id
 """  # noqa: S608 - our own names
+# Likewise of machines, whose points are set aside.
+_SET_ASIDE_POINTS = f"""
+SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
+    SELECT {_COLUMNS}
+    WHERE id IN (
+        SELECT datum_id FROM codegen_app_withdrawal
+        WHERE series_id = s.id AND alert_id IS NOT NULL AND restored_at IS NULL
+    ) AND is_trunk AND at <= %(until)s
+    ORDER BY at DESC, id DESC LIMIT %(most)s
+) AS d ORDER BY d.series_id, d.ms, d.id
+"""  # noqa: S608 - our own names
 _AROUND = f"""
 SELECT * FROM (
     (SELECT {_COLUMNS} WHERE series_id = %(series)s AND is_trunk AND at < %(at)s AND {_VALID}
@@ -98,7 +109,7 @@ class ChartSeries:
     """One series. Values times ``factor`` are in ``shown_unit``; ``first_level`` is the reference
     of a relative scale; of ``points``, without withdrawn ones, the latest are included; ``levels``
     are the levels between changes, each with its start; ``branches`` are the points of branches
-    that were asked for."""
+    that were asked for, ``set_aside`` those of machines with an alert."""
 
     id: int
     url: str
@@ -116,6 +127,7 @@ class ChartSeries:
     first_level: float
     columns: Columns
     branches: Columns
+    set_aside: Columns
     levels: tuple[tuple[int, float], ...]
     changes: tuple[Mapping[str, Any], ...]
     environment: tuple[Mark, ...]
@@ -154,9 +166,10 @@ class _Point(NamedTuple):
 
 
 def history_chart(series: Sequence[int], until: datetime | None = None, branch: str = "") -> Chart:
-    """Return points, changes and marks of series by number (8 queries, 1 more with a branch); at
-    most ``MAX_POINTS`` points each, the latest up to ``until``; ``branch`` adds the points of one
-    branch or of ``ALL_BRANCHES``. Raises ``Series.DoesNotExist`` if none exists."""
+    """Return points, changes and marks of series by number (8 queries, 1 more with a branch, 1 more
+    with withdrawn points); at most ``MAX_POINTS`` points each, the latest up to ``until``;
+    ``branch`` adds the points of one branch or of ``ALL_BRANCHES``. Raises ``Series.DoesNotExist``
+    if none exists."""
     found = Series.objects.in_bulk(series)
     shown = [found[key] for key in dict.fromkeys(series) if key in found]
     if not shown:
@@ -166,7 +179,9 @@ def history_chart(series: Sequence[int], until: datetime | None = None, branch: 
     values = {"series": keys, "until": until or _FAR, "most": most}
     rows = _fetch_rows(_POINTS, values)
     on_branches = _fetch_rows(_BRANCH_POINTS, values | {"branch": branch}) if branch else []
-    return _chart(shown, rows, on_branches)
+    withdrawn = [row.pk for row in shown if row.withdrawn]
+    set_aside = _fetch_rows(_SET_ASIDE_POINTS, values | {"series": withdrawn}) if withdrawn else []
+    return _chart(shown, rows, on_branches, set_aside)
 
 
 def change_chart(pk: int) -> Chart:
@@ -186,11 +201,14 @@ def _chart(
     shown: Sequence[Series],
     rows: Sequence[tuple[Any, ...]],
     branch_rows: Sequence[tuple[Any, ...]] = (),
+    set_aside_rows: Sequence[tuple[Any, ...]] = (),
 ) -> Chart:
     """Build the chart from the points; everything else is loaded (6 queries)."""
     keys = [series.pk for series in shown]
-    points, on_branches = ([_Point(*row) for row in kind] for kind in (rows, branch_rows))
-    all_points = [*points, *on_branches]
+    points, on_branches, set_aside = (
+        [_Point(*row) for row in kind] for kind in (rows, branch_rows, set_aside_rows)
+    )
+    all_points = [*points, *on_branches, *set_aside]
     keys_of_revisions = dict.fromkeys(point.revision for point in all_points)
     revisions = {key: index for index, key in enumerate(keys_of_revisions)}
     found = _fetch_rows(_REVISIONS, [list(revisions)])
@@ -205,7 +223,12 @@ def _chart(
     epoch = min((point.ms for point in all_points), default=0)
     by_series: dict[int, list[_Point]] = {key: [] for key in keys}
     branches_by_series: dict[int, list[_Point]] = {key: [] for key in keys}
-    for kind, grouped in ((points, by_series), (on_branches, branches_by_series)):
+    set_aside_by_series: dict[int, list[_Point]] = {key: [] for key in keys}
+    for kind, grouped in (
+        (points, by_series),
+        (on_branches, branches_by_series),
+        (set_aside, set_aside_by_series),
+    ):
         for point in kind:
             since, index = point.ms - epoch, revisions[point.revision]
             grouped[point.series].append(point._replace(ms=since, revision=index))
@@ -222,6 +245,7 @@ def _chart(
                 series,
                 by_series[series.pk],
                 branches_by_series[series.pk],
+                set_aside_by_series[series.pk],
                 epoch,
                 environments,
                 changes[series.pk],
@@ -237,6 +261,7 @@ def _chart_series(
     series: Series,
     points: Sequence[_Point],
     on_branches: Sequence[_Point],
+    set_aside: Sequence[_Point],
     epoch: int,
     environments: Mapping[int, str],
     changes: Sequence[Change],
@@ -265,6 +290,7 @@ def _chart_series(
         first_level=first_level,
         columns=_columns(points),
         branches=_columns(on_branches),
+        set_aside=_columns(set_aside),
         levels=tuple(levels),
         changes=tuple(_change(change, series.unit, epoch) for change in changes),
         environment=environment_marks(series, measured),
