@@ -19,6 +19,7 @@ from codegen_app.tracking.models import (
     AlertEvent,
     AlertKind,
     AlertState,
+    Budget,
     Change,
     Channel,
     EventKind,
@@ -26,6 +27,7 @@ from codegen_app.tracking.models import (
 )
 from codegen_app.tracking.notifying import email
 from codegen_app.tracking.queries.alert_rows import AlertRow, top_level_alerts, unfolded_rows
+from codegen_app.tracking.queries.budget_values import BudgetRow, budget_rows
 from codegen_app.tracking.queries.series_findings import FindingRow, findings_raised_since
 from codegen_app.web.addresses import absolute_url
 from scheduler.text import one_line
@@ -90,7 +92,7 @@ class Digest:
 
 def build_digest(channel: Channel, since: datetime, until: datetime, *, is_test: bool) -> Digest:
     """Return the digest of a channel's alerts: those of its kinds with its words, besides drifts,
-    changes of spread and second modes (at most 20 queries)."""
+    changes of spread, second modes and budgets (at most 26 queries)."""
     alerts = Alert.objects.filter(_matches(channel.search)).exclude(state=AlertState.HISTORY)
     alerts = alerts.filter(kind__in=channel.alerts).filter(top_level_alerts())
     raised = alerts.filter(created_at__gte=since, created_at__lt=until)
@@ -122,6 +124,7 @@ def build_digest(channel: Channel, since: datetime, until: datetime, *, is_test:
                     alerts.filter(is_open, created_at__lt=until - OLD),
                 ),
                 _findings(since, channel.search),
+                _budgets(),
             )
             if section.rows
         ),
@@ -187,6 +190,28 @@ def _findings(since: datetime, search: str) -> Section:
     ]
     shown = tuple(map(_finding_lines, rows[:_MAX_ROWS]))
     return Section("Drifts, changes of spread, second modes", shown, len(rows))
+
+
+def _budgets() -> Section:
+    """Return the budgets that are not met or have no value, the furthest from the limit first."""
+    budgets = budget_rows(Budget.objects.select_related("changed_by"))
+    rows = sorted(
+        (row for row in budgets if not row.met),
+        key=lambda row: (row.over is None, -(row.over or 0.0), row.name),
+    )
+    shown = tuple(map(_budget_lines, rows[:_MAX_ROWS]))
+    return Section("Budgets that are not met", shown, len(rows))
+
+
+def _budget_lines(row: BudgetRow) -> tuple[str, ...]:
+    limit = f"limit {row.limit_text}"
+    if row.value is None:
+        text = f"unknown: {row.reason}; {limit}"
+    else:
+        text = f"{row.statistic_label} {row.value_text}, {limit}, {row.n_series} series"
+    due = f", due {row.due:%Y-%m-%d}" if row.due else ""
+    origin = ", generated, not measured" if row.generated else ", emulated" if row.emulated else ""
+    return one_line(f"{row.name}: {text}{due}{origin}", 300), f"   {absolute_url(row.url)}"
 
 
 def _alert_lines(row: AlertRow) -> tuple[str, ...]:

@@ -58,7 +58,7 @@ def _emulated_targets() -> tuple[str, ...]:
 
 def views() -> tuple[View, ...]:
     """Return the views; none reads another."""
-    return (_series(), _points(), _levels(), _changes(), _alerts(), _revisions())
+    return (_series(), _points(), _levels(), _changes(), _alerts(), _findings(), _revisions())
 
 
 def _series() -> View:
@@ -228,8 +228,8 @@ def _changes() -> View:
 
 def _alerts() -> View:
     plain = (
-        ("kind", "regression, improvement, missing, machine, or another kind"),
-        ("state", "new, acknowledged, investigating, expected, fixed or invalid"),
+        ("kind", "regression, improvement, missing, machine, drift, spread or mode"),
+        ("state", "new, acknowledged, investigating, expected, fixed, invalid or history"),
         ("at", "the place in the history"),
         ("created_at", "when the alert was raised"),
         ("changed_at", "when the alert last changed"),
@@ -243,6 +243,7 @@ def _alerts() -> View:
         "One row per alert.",
         """codegen_app_alert AS alert
     LEFT JOIN codegen_app_revision AS revision ON revision.id = alert.revision_id
+    LEFT JOIN codegen_app_revision AS good ON good.id = alert.good_revision_id
     LEFT JOIN codegen_app_series AS series ON series.id = alert.series_id
     LEFT JOIN auth_user AS assignee ON assignee.id = alert.assignee_id""",
         (
@@ -254,9 +255,10 @@ def _alerts() -> View:
                 "whether the state is new, acknowledged or investigating",
             ),
             Column("assignee", "assignee.username", "the assignee; null without an assignee"),
-            Column("series", "alert.series_id", "the series without new points; else null"),
+            Column("series", "alert.series_id", "the series, if the alert is about one; else null"),
             Column("machine", "NULLIF(alert.machine, '')", "the machine that changed; else null"),
-            Column("revision", "revision.name", "the revision at which it begins; null if none"),
+            Column("revision", "revision.name", "the first bad revision that is known; else null"),
+            Column("good_revision", "good.name", "the last good revision that is known; else null"),
             Column("branch", "revision.branch", "the branch of the revision"),
             Column("repository", "revision.repository", "the repository of the revision"),
             Column("duplicate_of", "alert.duplicate_of_id", "the alert that it repeats"),
@@ -269,6 +271,35 @@ def _alerts() -> View:
                 ),
                 "whether its data was generated, not measured",
             ),
+        ),
+    )
+
+
+def _findings() -> View:
+    plain = (
+        ("kind", "drift, spread or mode"),
+        ("before", "the level before; of a spread, the standard deviation as a part of the level"),
+        ("after", "the same now; of a mode, the level of the second mode"),
+        ("ratio", "after / before"),
+        ("n_before", "the number of points before"),
+        ("n_after", "the number of points that show it"),
+        ("share", "of a mode, the part of these points that is on it; else null"),
+        ("ended_at", "when it was no longer found; null if it holds"),
+    )
+    return View(
+        "findings",
+        "One row per drift, change of spread or second mode of a series.",
+        """codegen_app_seriesfinding AS finding
+    JOIN codegen_app_alert AS alert ON alert.id = finding.alert_id
+    JOIN codegen_app_revision AS revision ON revision.id = finding.revision_id""",
+        (
+            Column("alert", "finding.alert_id", "the alert"),
+            Column("series", "finding.series_id", "the series"),
+            Column("at", "alert.at", "the time in the history of the first point that shows it"),
+            *(Column(name, f"finding.{name}", meaning) for name, meaning in plain),
+            Column("ratio_low", "finding.low", "the lower bound of the ratio at 95%"),
+            Column("ratio_high", "finding.high", "the upper bound of the ratio at 95%"),
+            Column("revision", "revision.name", "the revision of that point"),
         ),
     )
 

@@ -22,9 +22,18 @@ from codegen_app.tracking.models import (
     Delivery,
     DeliveryState,
     EventKind,
+    SeriesFinding,
 )
 from codegen_app.tracking.notifying import channels, digest, sender, weekly
-from tests.app.track_factories import channel, missing, regression, series
+from tests.app.track_factories import (
+    budget,
+    channel,
+    datum,
+    missing,
+    regression,
+    revision,
+    series,
+)
 from tests.support.patience import PATIENCE_S
 from tests.support.queries import assert_steady, queries_of
 from tests.support.receivers import SmtpReceiver, smtp_receiver
@@ -188,6 +197,36 @@ def test_what_was_not_measured_is_marked() -> None:
     alert = regression("gemm")
     alert.changes.update(series=series(device_name="generated device"))
     assert "generated, not measured" in digest_of(lead()).text
+
+
+def test_budgets_that_are_not_met_are_named() -> None:
+    point = datum(value=120.0)
+    point.series.points, point.series.last_at = 1, point.at
+    point.series.save()
+    for name, limit in (("met", 130.0), ("missed", 60.0)):
+        budget(name=name, limit=limit, unit="ns")
+    found = digest_of(lead())
+    assert titles(found) == {"Budgets that are not met": 1}
+    assert "missed: p50 120 ns, limit 60 ns, 1 series" in found.text
+
+
+def test_a_drift_is_named_though_no_message_was_sent() -> None:
+    of = series(problem="rope")
+    alert = Alert.objects.create(kind=AlertKind.DRIFT, series=of, at=timezone.now(), n_series=1)
+    figures = {"before": 100.0, "after": 112.0, "ratio": 1.12, "low": 1.1, "high": 1.14}
+    SeriesFinding.objects.create(
+        alert=alert,
+        series=of,
+        kind=AlertKind.DRIFT,
+        revision=revision(),
+        n_before=60,
+        n_after=60,
+        examined_at=timezone.now(),
+        **figures,
+    )
+    found = digest_of(lead(alerts=[AlertKind.REGRESSION]))
+    assert titles(found) == {"Drifts, changes of spread, second modes": 1}
+    assert "creeping, +12.0%" in found.text and "95%: +10.0% to +14.0%" in found.text
 
 
 def test_a_long_section_says_how_many_more() -> None:

@@ -115,7 +115,7 @@ def test_changes_and_alerts_are_those_of_the_site() -> None:
     assert (first["id"], first["kind"], first["is_open"]) == (alert.pk, "regression", True)
     assert (first["assignee"], first["worst_ratio"], first["generated"]) == ("ada", 1.3, False)
     assert alert.revision is not None
-    assert first["revision"] == alert.revision.name
+    assert (first["revision"], first["good_revision"]) == (alert.revision.name, None)
     assert (second["kind"], second["series"]) == ("missing", silent.series_id)
     assert {row["name"] for row in rows(f"SELECT * FROM {SCHEMA}.revisions")} == set(
         Revision.objects.values_list("name", flat=True)
