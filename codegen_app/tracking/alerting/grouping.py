@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import Q
@@ -36,6 +36,7 @@ from codegen_app.tracking.models import (
     CauseClass,
     Change,
     Revision,
+    Series,
 )
 
 _OPEN = {str(state) for state in OPEN_ALERT_STATES}
@@ -62,12 +63,16 @@ class Joined:
 
 
 def is_old(change: Change) -> bool:
-    """Return whether a change was found more than ``KILN_HISTORY_DAYS`` after the point that showed
-    it. A generated history shows what alerts look like, whatever its age."""
-    if not settings.HISTORY_DAYS or change.series.is_generated:
+    """Return whether a change was old when it was found."""
+    return was_old(change.series, change.shown_at or change.at, change.found_at)
+
+
+def was_old(series: Series, shown_at: datetime, found_at: datetime) -> bool:
+    """Return whether something was found more than ``KILN_HISTORY_DAYS`` after the point that
+    showed it. A generated history shows what alerts look like, whatever its age."""
+    if not settings.HISTORY_DAYS or series.is_generated:
         return False
-    shown_at = change.shown_at or change.at
-    return change.found_at - shown_at > timedelta(days=settings.HISTORY_DAYS)
+    return found_at - shown_at > timedelta(days=settings.HISTORY_DAYS)
 
 
 def candidates(changes: Collection[Change]) -> set[int]:

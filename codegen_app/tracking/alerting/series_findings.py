@@ -15,6 +15,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from codegen_app.tracking.alerting.events import change_alert, record_event, set_columns
+from codegen_app.tracking.alerting.grouping import was_old
 from codegen_app.tracking.alerting.owners import assign_owners
 from codegen_app.tracking.detector.courses import (
     MIN_POINTS,
@@ -134,7 +135,8 @@ def _store_findings(
     now: datetime,
 ) -> list[Alert]:
     """Update the figures of findings that are shown again, and raise alerts of new ones; return
-    these alerts. An alert that somebody closed stays closed as long as the finding lasts."""
+    these alerts, but not those of series that ended long ago. An alert that somebody closed stays
+    closed as long as the finding lasts."""
     raised = []
     for kind, course in shown.items():
         figures = {name: getattr(course, name) for name in _FIGURES}
@@ -146,9 +148,14 @@ def _store_findings(
             finding.save()
             set_columns(finding.alert, {"worst_ratio": course.ratio})
         elif course.is_new and not series_settings(series).muted:
-            first = points[course.start]
+            first, is_old = points[course.start], was_old(series, points[-1].at, now)
             alert = Alert.objects.create(
-                kind=kind, series=series, n_series=1, worst_ratio=course.ratio, at=first.at
+                kind=kind,
+                series=series,
+                n_series=1,
+                worst_ratio=course.ratio,
+                at=first.at,
+                state=AlertState.HISTORY.value if is_old else AlertState.NEW.value,
             )
             SeriesFinding.objects.create(
                 alert=alert,
@@ -159,7 +166,8 @@ def _store_findings(
                 **figures,
             )
             record_event(alert, EventKind.RAISED, note=f"shown by {course.n_after} points")
-            raised.append(alert)
+            if not is_old:
+                raised.append(alert)
     return raised
 
 

@@ -7,22 +7,47 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection, transaction
 from django.db.models import F
 from django.test import Client
 
-from codegen_app.tracking.alerting import recovered, triage
-from codegen_app.tracking.models import AlertEvent, AlertState, Delivery, Series
+from codegen_app.tracking.alerting import (
+    creation,
+    missing_data,
+    recovered,
+    series_findings,
+    shared_series,
+    triage,
+)
+from codegen_app.tracking.models import (
+    Alert,
+    AlertEvent,
+    AlertState,
+    Change,
+    Delivery,
+    Series,
+    Source,
+)
 from codegen_app.tracking.notifying import email
 from codegen_app.tracking.notifying.message import build_message
-from codegen_app.tracking.services import alert_pipeline, withdrawals
+from codegen_app.tracking.pages.alerts.feed import feed_entries
+from codegen_app.tracking.services import (
+    alert_pipeline,
+    detection,
+    explanations,
+    point_storage,
+    withdrawals,
+)
 from scheduler.errors import UserError
 from scheduler.results.points import native
 from scheduler.results.points.model import ImportContext, Point, RevisionKey
 from tests.app.track_factories import channel
+from tests.support.patience import PATIENCE_S
 from tests.support.team import (
     DAY,
     MACHINE,
@@ -164,8 +189,15 @@ def test_two_years_of_history_are_no_news() -> None:
             part = trunk[100 * n : 100 * (n + 1)]
             points += history(problem, part, value, MACHINE.with_code(f"code {n}"))
     push(points)
+    for job in (
+        *(missing_data.update_alerts, series_findings.examine_due, recovered.close_alerts),
+        shared_series.check_shared_series,
+    ):
+        job()
     assert len(alerts("history")) == len(alerts()) >= 6
     assert (open_count(), messages()) == (0, [])
+    assert [entry.state for entry in feed_entries()] == []
+    assert len(feed_entries("history")) == len(alerts())
 
 
 def test_what_is_new_in_a_series_with_a_point_a_month_is_news() -> None:
@@ -273,3 +305,50 @@ def test_the_window_of_an_alert_is_shown_with_its_commits(reader: Client) -> Non
     text = email.text(message)
     assert "After:    c39, 3 measured revisions in between\n" in text
     assert "Commit:   c42 Change <c42> (Ada Lovelace)\n" in text
+
+
+def test_the_same_commit_twice_and_a_rewritten_branch_raise_nothing_more() -> None:
+    channel()
+    trunk = commits(60)
+    points = history("gemm", trunk[:40], 100.0) + history("gemm", trunk[40:50], 125.0, SLOWER)
+    push(points)
+    push(points[38:44])
+    rewritten = [replace(commit, name=f"rebased {commit.name}") for commit in trunk[36:60]]
+    push(history("gemm", rewritten[:4], 100.0) + history("gemm", rewritten[4:], 125.0, SLOWER))
+    [alert] = alerts()
+    assert (alert.state, alert.n_series) == (AlertState.NEW, 1)
+    assert alert.at == trunk[40].at
+    assert messages() == [(alert.pk, "raised")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_raise_one_alert_for_one_window() -> None:
+    trunk = commits(60)
+    for problem, begin in (("gemm", 0), ("conv", 1)):
+        before, after = trunk[begin:40:2], trunk[40 + begin :: 2]
+        point_storage.store(
+            history(problem, before, 100.0) + history(problem, after, 125.0, SLOWER), Source.API
+        )
+    while detection.detect_changes() or explanations.explain():
+        pass
+    first, second = Change.objects.order_by("pk")
+    Change.objects.filter(pk=second.pk).update(raised_at=second.found_at)
+    raised = Event()
+
+    def raise_second() -> None:
+        Change.objects.filter(pk=second.pk).update(raised_at=None)
+        raised.set()
+        creation.raise_alerts()
+        connection.close()
+
+    other = Thread(target=raise_second)
+    with transaction.atomic():
+        assert creation.raise_alerts() == 1
+        other.start()
+        assert raised.wait(PATIENCE_S)
+    other.join()
+    alert = Alert.objects.get()
+    assert {first.series_id, second.series_id} == set(
+        alert.changes.values_list("series", flat=True)
+    )
+    assert alert.n_series == 2

@@ -29,6 +29,7 @@ from codegen_app.tracking.models import (
     QUIET_KINDS,
     Alert,
     AlertKind,
+    AlertState,
     Series,
     SeriesFinding,
 )
@@ -64,12 +65,14 @@ class FeedEntry:
 
 
 def feed_entries(state: str = "", kind: str = "", search: str = "") -> list[FeedEntry]:
-    """Return the last ``MAX_ENTRIES`` alerts of a state ("" for any, ``OPEN`` for all that
-    are not closed) and a kind ("" for any but the quiet ones), with all words of ``search`` in the
-    problem or device of a series (2 queries)."""
+    """Return the last ``MAX_ENTRIES`` alerts of a state ("" for any but history, ``OPEN`` for
+    all that are not closed) and a kind ("" for any but the quiet ones), with all words of
+    ``search`` in the problem or device of a series (2 queries)."""
     rows = Alert.objects.select_related("revision", "series", "series_finding")
     if state:
         rows = rows.filter(state__in=OPEN_ALERT_STATES if state == OPEN else [state])
+    else:
+        rows = rows.exclude(state=AlertState.HISTORY)
     rows = rows.filter(kind=kind) if kind else rows.exclude(kind__in=QUIET_KINDS)
     if words := search.split():
         condition = Q(changes__alert=OuterRef("pk")) & (
