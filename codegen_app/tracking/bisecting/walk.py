@@ -52,17 +52,18 @@ def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection
     the open bisection if there is one. Raises ``UserError``."""
     if not 1 <= limit <= MAX_LIMIT:
         raise UserError(f"limit: {limit} is not between 1 and {MAX_LIMIT} revisions")
-    alert = Alert.objects.select_for_update().get(pk=alert.pk)
+    ends = ("revision", "good_revision")
+    alert = Alert.objects.select_for_update(of=("self",)).select_related(*ends).get(pk=alert.pk)
     open_one = Bisection.objects.filter(alert=alert, state=BisectionState.OPEN).first()
     if open_one is not None:
         return open_one
     changes = changes_of(alert)
-    obstacles = {change.pk: blocked_reason(change) for change in changes}
+    obstacles = {change.pk: blocked_reason(alert, change) for change in changes}
     change = next((row for row in changes if not obstacles[row.pk]), None)
     if change is None:
         reasons = dict.fromkeys(obstacles.values())
         raise UserError("; ".join(reasons) or "this alert no longer has changes")
-    good, bad = _ends(change)
+    good, bad = _ends(alert, change)
     assert good is not None
     levels = _levels(change)
     try:
@@ -85,9 +86,10 @@ def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection
     return bisection
 
 
-def blocked_reason(change: Change) -> str:
-    """Return why the revisions around a change cannot be bisected; "" if they can."""
-    good, bad = _ends(change)
+def blocked_reason(alert: Alert, change: Change) -> str:
+    """Return why the revisions around a change of an alert cannot be bisected; "" if they can. The
+    revisions of the alert are loaded."""
+    good, bad = _ends(alert, change)
     if change.series.is_generated:
         return "generated series cannot be measured"
     if change.series.own_problem_id is not None:
@@ -180,9 +182,11 @@ def window_of(bisection: Bisection) -> list[WindowRevision]:
     return [WindowRevision(good, Side.BEFORE), *inner, WindowRevision(bad, Side.AFTER)]
 
 
-def _ends(change: Change) -> tuple[Revision | None, Revision]:
-    """Return the revisions that are certainly of either level: noise may put the change itself a
-    few points too early or too late."""
+def _ends(alert: Alert, change: Change) -> tuple[Revision | None, Revision]:
+    """Return the last good and the first bad revision: those of the alert, which all its series
+    narrow; else those of the change."""
+    if alert.good_revision is not None and alert.revision is not None:
+        return alert.good_revision, alert.revision
     return change.good_revision or change.previous, change.bad_revision or change.revision
 
 

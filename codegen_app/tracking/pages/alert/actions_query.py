@@ -178,7 +178,7 @@ class AlertActions:
 def alert_actions(pk: int) -> AlertActions:
     """Return an alert's actions by its number (11 queries, 4 more for each of
     the latest bisections). Raises ``Alert.DoesNotExist``."""
-    alert = Alert.objects.select_related("revision", "series").get(pk=pk)
+    alert = Alert.objects.select_related("revision", "good_revision", "series").get(pk=pk)
     changes = changes_of(alert)
     tunable = own_series(alert, changes)
     series = {change.series_id: change.series for change in changes}
@@ -224,7 +224,7 @@ def alert_actions(pk: int) -> AlertActions:
         senders=Offer(
             len(sent) - generated, ("generated series cannot be measured",) if generated else ()
         ),
-        bisect=_bisection_offer(changes),
+        bisect=_bisection_offer(alert, changes),
         bisect_limit=walk.DEFAULT_LIMIT,
         runs=run_rows,
         measured=remeasured,
@@ -254,8 +254,8 @@ def _remeasurement_offer(changes: Sequence[Change], models: set[tuple[str, str]]
     return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
 
 
-def _bisection_offer(changes: Sequence[Change]) -> Offer:
-    obstacles = [walk.blocked_reason(change) for change in changes[:MAX_SERIES]]
+def _bisection_offer(alert: Alert, changes: Sequence[Change]) -> Offer:
+    obstacles = [walk.blocked_reason(alert, change) for change in changes[:MAX_SERIES]]
     return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
 
 
