@@ -1060,9 +1060,10 @@ def git_facts(checkout: Checkout, known: Facts, system: str) -> Facts:
     base = known.get("base_branch", default_branch).value
     if base != branch.value or "pull_request" in known:
         facts["merge_base"] = merge_base(checkout, commit, base, remedy)
-    fork = checkout.resolve({**facts, **known}.get("merge_base", NO_FACT).value)
-    if moment := fork and git("log", "-1", "--format=%cI", fork, "--"):
-        facts["merge_base_at"] = Fact(moment, "git log")
+    if fork := {**facts, **known}.get("merge_base", NO_FACT).value:
+        moment = git("log", "-1", "--format=%cI", checkout.resolve(fork), "--")
+        reason = "git log" if moment else f"the checkout has no commit {fork[:12]}: {remedy}"
+        facts["merge_base_at"] = Fact(moment, reason)
     return facts
 
 

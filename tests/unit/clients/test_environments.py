@@ -267,6 +267,11 @@ def test_a_merge_request_on_gitlab(cloned: Clone) -> None:
         "subject": "topic 2",
         "author": "Ada Lovelace",
     }
+    # A shallow clone lacks the merge base that GitLab states.
+    facts = client.find_facts({**environment, "CI_MERGE_REQUEST_DIFF_BASE_SHA": "a" * 40}, {})
+    assert facts["merge_base"].value == "a" * 40
+    assert facts["merge_base_at"].value == ""
+    assert "GIT_DEPTH: 0" in facts["merge_base_at"].origin
     # A pipeline for merged results: the merge is GitLab's, the values are those of the head.
     cloned.local.git("checkout", "-q", "origin/main")
     cloned.local.git("merge", "-q", "--no-ff", "-m", "Merge", cloned.topic[1])

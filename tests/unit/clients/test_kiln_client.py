@@ -284,19 +284,14 @@ def test_a_requested_revision_is_skipped_with_a_reason(
 def test_the_file_is_python_3_9() -> None:
     """Machines with GPUs are not always up to date."""
     source = Path(client.__file__).read_text()
-    tree = ast.parse(source, feature_version=(3, 9))
-    imported = {
-        name.split(".")[0]
-        for node in ast.walk(tree)
-        for name in (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    }
-    assert imported <= sys.stdlib_module_names
+    modules = set()
+    for node in ast.walk(ast.parse(source, feature_version=(3, 9))):
+        match node:
+            case ast.Import(names=names):
+                modules.update(alias.name for alias in names)
+            case ast.ImportFrom(module=str(module)):
+                modules.add(module)
+    assert {module.split(".")[0] for module in modules} <= sys.stdlib_module_names
 
 
 def test_a_copy_of_the_file_runs_by_itself(server: Server, files: Path) -> None:
