@@ -22,9 +22,8 @@ def is_lasting(earlier: Array, before: Array, after: Array, settings: Settings) 
         median(latest) > old_median
     ) != (new_median > old_median):
         return False
-    if after.size < 2 * settings.sizes[0] and abs(after[-1] - old_median) < abs(
-        after[-1] - new_median
-    ):
+    is_back = abs(after[-1] - old_median) < abs(after[-1] - new_median)
+    if after.size < 2 * settings.sizes[0] and is_back:
         return False  # spikes, if the next values are back as well
     # The lengths of the visits to the new level that began and ended before.
     on_new_level = (

@@ -69,7 +69,8 @@ def _shift_from(
     errors = max(_mean_test(level, distances, settings), _rank_test(level, distances, settings))
     allowance = 1 + settings.young * max(0.0, 1 - level.clipped.size / settings.settled)
     observed = level.variance_inflation
-    alike = 1 + settings.alike_neighbours * min(1.0, observed - 1)
+    lasting = min(1.0, after.size / settings.outlasts)
+    alike = 1 + settings.alike_neighbours * min(1.0, observed - 1) * (1 - lasting)
     # Runs of a revision may share a part of their variance that those before do not show.
     shared = sqrt(max(1.0, (1 + settings.shared_by_runs * (runs - 1)) / observed))
     strength = errors / (allowance * alike * shared * _lookup(settings.thresholds, after.size))

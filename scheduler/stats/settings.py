@@ -50,6 +50,10 @@ class Settings:
     """How much the thresholds grow if neighbours are alike (autocorrelation of a third or more):
     how alike they are is itself uncertain, and a mode that lasts looks like a level."""
 
+    outlasts: int = 20
+    """As many values since a possible change outlast the modes meant by ``alike_neighbours``: with
+    so many, the thresholds no longer grow."""
+
     shared_by_runs: float = 0.25
     """The assumed part of the variance that runs of one revision share, at least: they are measured
     together."""

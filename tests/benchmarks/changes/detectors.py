@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 import numpy as np
-import ruptures
-from otava.analysis import compute_change_points
 
 from scheduler.stats.changes import Level, append_value
 from scheduler.stats.settings import Settings
@@ -72,6 +71,8 @@ class Otava(Again):
         self.weak = None
 
     def find(self) -> list[int]:
+        from otava.analysis import compute_change_points
+
         new = None if self.weak is None else 1
         found, self.weak = compute_change_points(
             list(self.values), max_pvalue=self.most_p, new_data=new, old_weak_cp=self.weak
@@ -88,6 +89,8 @@ class Ruptures(Again):
         raise NotImplementedError
 
     def find(self) -> list[int]:
+        import ruptures
+
         logs = np.log(self.values[-WINDOW:])
         if logs.size < 4 or not np.ptp(logs):
             return []  # its kernels divide by the distances of values, which equal ones have not
@@ -155,4 +158,17 @@ QUIET: dict[str, type[Stream]] = {
 """The same, each with what it asks for raised until it is about as quiet as ours (or as near as it
 comes while it finds anything): chosen on seed 1, of some settings each."""
 
-DETECTORS: dict[str, type[Stream]] = {"kiln": Kiln} | USUAL | QUIET
+MISSING = [name for name in ("otava", "ruptures") if find_spec(name) is None]
+"""Packages of other detectors that are not installed: these detectors are left out."""
+
+
+def _is_installed(detector: type[Stream]) -> bool:
+    package = {Otava: "otava", Ruptures: "ruptures"}
+    return not any(issubclass(detector, kind) and package[kind] in MISSING for kind in package)
+
+
+DETECTORS: dict[str, type[Stream]] = {
+    name: detector
+    for name, detector in ({"kiln": Kiln} | USUAL | QUIET).items()
+    if _is_installed(detector)
+}
