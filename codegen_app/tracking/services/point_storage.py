@@ -129,7 +129,7 @@ def store(
     batches never deadlock. ``origin`` applies to every point. A worker is notified once they are
     committed.
     """
-    revision_keys = {point.revision for point in points}
+    revision_keys = {id(point.revision): point.revision for point in points}.values()
     revisions = _store_revisions(revision_keys, trunk.hold_repositories(revision_keys))
     # Points share few keys and conditions: the digest of each object is computed once.
     keys = {id(point.series): point.series for point in points}
@@ -276,7 +276,11 @@ def _store_revisions(
     ]
     _insert_new(Revision, rows)
     result: dict[tuple[str, str, str], _StoredRevision] = {}
-    found = sorted(_fetch(_REVISIONS, json.dumps(rows)), key=itemgetter(0))
+    identities = [
+        {"repository": repository, "name": name, "branch": branch}
+        for repository, name, branch in stated
+    ]
+    found = sorted(_fetch(_REVISIONS, json.dumps(identities)), key=itemgetter(0))
     for pk, repository, name, branch, is_trunk, *columns in found:
         identity = repository, name, branch
         stored = dict(zip(_LATER_COLUMNS, columns, strict=True))

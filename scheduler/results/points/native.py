@@ -87,6 +87,8 @@ class _Reader:
         self._context = context
         self._checked: dict[tuple[str, int], Any] = {}
         self._keys: dict[tuple[Any, ...], SeriesKey] = {}
+        self._revision_texts = {name: getattr(context, name) for name in REVISION_TEXTS}
+        self._other_commit_texts = self._revision_texts | dict.fromkeys(COMMIT_TEXTS, "")
         self._revisions: dict[str, RevisionKey] = {}
         self._moments: dict[str, datetime] = {}
         self._texts: set[tuple[str, str]] = set()
@@ -231,13 +233,12 @@ class _Reader:
         row = fields.as_object({"name": value} if isinstance(value, str) else value, path)
         fields.reject_unknown(row, ("name", "at", "merge_base_at", *REVISION_TEXTS), path)
         name = fields.as_text(row.get("name"), f"{path}.name", 100, empty=False)
-        texts = {}
-        for text_name, most in REVISION_TEXTS.items():
-            # The options may describe another commit, such as the one that is checked out.
-            is_described = text_name not in COMMIT_TEXTS or context.revision in ("", name)
-            default = getattr(context, text_name) if is_described else ""
-            text = row.get(text_name, default)
-            texts[text_name] = fields.as_text(text, f"{path}.{text_name}", most)
+        # The options may describe another commit, such as the one that is checked out.
+        is_described = context.revision in ("", name)
+        texts = dict(self._revision_texts if is_described else self._other_commit_texts)
+        for text_name in row.keys() & REVISION_TEXTS:
+            most = REVISION_TEXTS[text_name]
+            texts[text_name] = fields.as_text(row[text_name], f"{path}.{text_name}", most)
         fields.check_branch(texts["default_branch"], f"{path}.default_branch")
 
         def moment(field_name: str, default: datetime | None) -> datetime | None:

@@ -149,7 +149,8 @@ def test_what_is_read_and_deleted_by_has_an_index() -> None:
     assert history_of.columns == ("series_id", "at", "id")
     assert history_of.where == {"is_trunk"}
     row = Series.objects.get()
-    (of_chart,) = [one for one in statements_of(history_chart, [row.pk], None) if TABLE in one]
+    statements = statements_of(history_chart, [row.pk], None)
+    of_chart = next(one for one in statements if f"FROM {TABLE}" in one and "is_trunk" in one)
     read = set(re.findall(rf'"{TABLE}"\."(\w+)"', of_chart))
     assert read <= {*history_of.columns, *history_of.included}, "the index has all of a chart"
     assert found["datum_by_revision"].columns[0] == "revision_id"
