@@ -239,7 +239,8 @@ def push(options: argparse.Namespace) -> int:
         facts.pop("author", None)
     if b'"commit_info"' in body and "revision" in facts and facts["revision"].origin == GIT_HEAD:
         # pytest-benchmark recorded the commit when it measured; the checkout may have moved on.
-        facts = {name: facts[name] for name in facts if name in explicit or name == "repository"}
+        kept = {"repository", "default_branch", *explicit}
+        facts = {name: fact for name, fact in facts.items() if name in kept}
     print_facts(facts)
     context = {name: getattr(options, name, None) or "" for name in CONTEXT_FIELDS}
     context.update({name: fact.value for name, fact in facts.items() if name in COMMIT_FIELDS})
@@ -1036,8 +1037,9 @@ def git_facts(checkout: Checkout, known: Facts, system: str) -> Facts:
     revision = known.get("revision", NO_FACT)
     commit = checkout.resolve(revision.value) if revision.value else checkout.head
     if "revision" not in known:
-        is_dirty = bool(git("status", "--porcelain", "--untracked-files=no"))
-        facts["revision"] = Fact(checkout.head + ("-dirty" if is_dirty else ""), GIT_HEAD)
+        # Jobs of CI change files, too, such as a version; their commit is what was measured.
+        changes = "" if system else git("status", "--porcelain", "--untracked-files=no")
+        facts["revision"] = Fact(checkout.head + ("-dirty" if changes else ""), GIT_HEAD)
     if checkout.url:
         facts["repository"] = Fact(web_address(checkout.url), f"git remote {checkout.remote}")
     head = f"refs/remotes/{checkout.remote}/HEAD"

@@ -328,6 +328,10 @@ def test_buildkite(cloned: Clone) -> None:
         *(cloned.topic[1], "topic", cloned.main[1]),
     )
     assert "pull_request" not in found
+    (cloned.local.folder / "version.txt").write_text("1.4")
+    cloned.local.git("add", "version.txt")
+    assert values(environment)["revision"] == cloned.topic[1]
+    assert values({})["revision"] == f"{cloned.topic[1]}-dirty"
     request = {"BUILDKITE_PULL_REQUEST": "5", "BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main"}
     assert values({**environment, **request})["pull_request"] == "5"
 
