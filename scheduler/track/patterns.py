@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import takewhile
 
 from scheduler.errors import UserError
 
@@ -114,13 +115,14 @@ def matches_path(pattern: str, path: str) -> bool:
     A pattern with a slash before its end begins at the root, any other matches at every depth. A
     folder covers what is beneath it; a last segment ``*`` covers one level.
     """
-    segments = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
-    if not segments:
+    segments, line = _segments(path), _path_line(pattern)
+    begin = len(line.root)
+    if not segments or segments[:begin] != line.root:
         return False
-    parts = _path_parts(pattern)
     # The states of a nondeterministic automaton: how many parts are matched so far.
-    states = _skip_any_depth(parts, {0})
-    for segment in segments:
+    parts = line.parts
+    states = _skip_any_depth(parts, {begin})
+    for segment in segments[begin:]:
         following = set()
         for state in states:
             if state == len(parts):
@@ -134,8 +136,7 @@ def matches_path(pattern: str, path: str) -> bool:
         states = _skip_any_depth(parts, following)
         if not states:
             return False
-    is_file_or_folder = parts[-1] == _BENEATH and not pattern.endswith(("/", "/**"))
-    return len(parts) in states or (is_file_or_folder and len(parts) - 1 in states)
+    return len(parts) in states or (line.is_file_or_folder and len(parts) - 1 in states)
 
 
 def _skip_any_depth(parts: Sequence[str], states: set[int]) -> set[int]:
@@ -149,20 +150,37 @@ def _skip_any_depth(parts: Sequence[str], states: set[int]) -> set[int]:
     return skipped
 
 
+@dataclass(frozen=True)
+class _PathLine:
+    """A pattern of CODEOWNERS: the ``parts`` to match in order, of which ``root`` are the first
+    ones without wildcards. ``is_file_or_folder``: it may name a file, too, with nothing beneath."""
+
+    parts: tuple[str, ...]
+    root: tuple[str, ...]
+    is_file_or_folder: bool
+
+
 @lru_cache(maxsize=8192)
-def _path_parts(pattern: str) -> tuple[str, ...]:
-    """Return the segments to match in order."""
+def _path_line(pattern: str) -> _PathLine:
     inner = pattern.rstrip("/")
     parts = [part for part in inner.split("/") if part]
     if "/" not in inner and parts != [_ANY_DEPTH]:
         parts.insert(0, _ANY_DEPTH)
+    names_file = False
     if parts[-1] == _ANY_DEPTH:
         parts[-1] = _BENEATH
     elif pattern.endswith("/") or parts[-1] != "*":
+        names_file = not pattern.endswith("/")
         parts.append(_BENEATH)
     elif parts == [_ANY_DEPTH, "*"]:
         parts = [_BENEATH]
-    return tuple(parts)
+    root = takewhile(lambda part: "*" not in part and "?" not in part, parts)
+    return _PathLine(tuple(parts), tuple(root), names_file)
+
+
+@lru_cache(maxsize=8192)
+def _segments(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.replace("\\", "/").split("/") if part not in ("", "."))
 
 
 @lru_cache(maxsize=8192)

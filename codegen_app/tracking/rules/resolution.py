@@ -19,7 +19,7 @@ from codegen_app.tracking.rules.settings import RULES_OF_SERIES, SeriesSettings,
 from codegen_app.workers import queue
 from scheduler.track.patterns import SeriesFacts, SeriesPatterns
 
-MAX_SERIES = 500
+MAX_SERIES = 200
 """Series of one step: whoever adds points to one of them waits until the step ends."""
 
 _LATEST_ORIGINS = f"""

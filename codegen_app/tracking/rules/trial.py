@@ -27,7 +27,7 @@ from codegen_app.tracking.services.thresholds import Proposal, TrialChange
 MAX_TRIED = 8
 """Series whose histories are tried while somebody waits."""
 MAX_TRIED_POINTS = 2_000
-MAX_COMPARED = 20_000
+MAX_COMPARED = 5_000
 """Series that are matched with all rules while somebody waits."""
 
 
