@@ -1,5 +1,5 @@
 """The columns of a series that sum up its points, counted anew after points were removed or
-marked."""
+marked. Its latest point may be another one, so that other rules apply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ UPDATE codegen_app_series AS series SET
     points = trunk.points + branches.points, branch_points = branches.points,
     not_positive = trunk.not_positive, withdrawn = trunk.withdrawn,
     first_at = COALESCE(trunk.first_at, branches.first_at),
-    last_at = COALESCE(trunk.last_at, branches.last_at)
+    last_at = COALESCE(trunk.last_at, branches.last_at),
+    needs_rules = TRUE
 FROM unnest(%s::bigint[]) AS asked(id)
 CROSS JOIN LATERAL (
     SELECT count(*) AS points, min(at) AS first_at, max(at) AS last_at,

@@ -28,6 +28,7 @@ from codegen_app.tracking.rules import book, codeowners, matching, resolution, t
 from codegen_app.tracking.rules.book import RuleDraft
 from codegen_app.tracking.rules.settings import RULES_OF_SERIES, SeriesSettings, series_settings
 from codegen_app.tracking.services import alert_pipeline, detection, point_storage, thresholds
+from codegen_app.tracking.services.withdrawals import withdraw
 from scheduler.errors import UserError
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from scheduler.track.patterns import FACT_NAMES, SeriesPatterns, parse_patterns
@@ -129,6 +130,10 @@ def test_a_series_is_matched_again_when_its_latest_point_comes_from_another_file
     assert settings(row).muted
     row.refresh_from_db()
     assert (row.repository, row.path, row.needs_rules) == ("kernels", "new/a.py", False)
+    for datum in row.data.filter(conditions__facts__path="new/a.py"):
+        withdraw(datum, "the wrong file", ada)
+    alert_pipeline.process_pending()
+    assert not settings(row).muted
 
 
 def test_changed_rules_are_applied_in_steps_that_survive_a_killed_worker(
