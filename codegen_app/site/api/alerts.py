@@ -18,6 +18,7 @@ from codegen_app.site.api.checks import (
     ROW_REFUSALS,
     TRIAGE,
     check_parameters,
+    find_account,
     get_alert,
     parse_cursor,
     run_once,
@@ -158,7 +159,7 @@ def _actions(body: Triage, by: User) -> Iterator[services.TriageAction]:
         noted = action.alerts
         yield action
     if body.assignee is not None:
-        yield services.assign(body.alerts, _person(body.assignee), by)
+        yield services.assign(body.alerts, _assignee(body.assignee), by)
     if body.note is not None and (others := set(body.alerts) - set(noted)):
         yield services.add_note(others, _note(body), by)
     for relation in Relation:
@@ -174,13 +175,5 @@ def _note(body: Triage) -> str:
     return fields.as_text((body.note or "").strip(), "note", services.MAX_NOTE_LENGTH)
 
 
-def _person(name: str) -> User | None:
-    """Return the account; None for no assignee."""
-    if not name:
-        return None
-    person = User.objects.filter(
-        username=fields.as_text(name, "assignee", 150), is_active=True
-    ).first()
-    if person is None:
-        raise UserError(f"assignee: account {name!r} does not exist")
-    return person
+def _assignee(name: str) -> User | None:
+    return find_account(name, "assignee") if name else None

@@ -117,3 +117,12 @@ def triager(request: HttpRequest) -> User:
         title = permissions.TITLES[permissions.TRIAGE]
         raise OwnerError(f"the owner of this token lacks the permission “{title}”")
     return owner
+
+
+def find_account(name: str, field: str) -> User:
+    """Return the active account of that name. Raises ``UserError`` naming the field."""
+    text = fields.as_text(name, field, 150)
+    person = User.objects.filter(username=text, is_active=True).first()
+    if person is None:
+        raise UserError(f"{field}: account {name!r} does not exist")
+    return person

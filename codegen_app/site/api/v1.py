@@ -33,6 +33,7 @@ from codegen_app.site.api.checks import (
     parse_cursor,
 )
 from codegen_app.site.api.points import router as points_router
+from codegen_app.site.api.rules import router as rules_router
 from codegen_app.site.api.thresholds import router as thresholds_router
 from codegen_app.tracking.api_schemas import (
     Comparing,
@@ -76,6 +77,7 @@ api = NinjaAPI(
 api.add_router("", alerts_router)
 api.add_router("", points_router)
 api.add_router("", thresholds_router)
+api.add_router("", rules_router)
 api.add_router("/worker", worker_router)
 
 

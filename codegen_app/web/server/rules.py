@@ -71,12 +71,13 @@ _ACTIONS = {
 _API_READS = (
     *("api_series", "api_one_series", "api_requests", "api_data", "api_compare"),
     *("api_alerts", "api_alert", "api_alert_changes", "api_alert_events"),
-    "api_annotations",
+    *("api_annotations", "api_budgets"),
     "api_worker_file",
 )
 _RAW_BODIES = (
     *("csp_reports", "api_results", "api_withdraw", "api_restore"),
     *("api_annotate", "api_remove_annotation", "api_reset_thresholds", "api_triage"),
+    *("api_try_rule", "api_edit_rule", "api_move_rule", "api_remove_rule"),
     "api_skip_request",
     *("api_worker_hello", "api_worker_lease", "api_worker_builds", "api_worker_progress"),
     *("api_worker_finish", "api_worker_give_up", "api_worker_leave"),
@@ -92,7 +93,7 @@ RULES = {
     },
     **{name: Rule(WRITE_METHODS, needed) for needed, names in _ACTIONS.items() for name in names},
     **dict.fromkeys(_API_READS, Rule(("GET",))),
-    "api_thresholds": Rule(("GET", *WRITE_METHODS), is_form=False),
+    **dict.fromkeys(("api_thresholds", "api_rules"), Rule(("GET", *WRITE_METHODS), is_form=False)),
     **dict.fromkeys(_RAW_BODIES, Rule(WRITE_METHODS, is_form=False)),
 }
 _DEFAULT_RULE = Rule(FORM_METHODS)

@@ -104,11 +104,12 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         (
             *("api_results", "api_withdraw", "api_restore", "api_annotate"),
             *("api_remove_annotation", "api_reset_thresholds", "api_triage"),
+            *("api_try_rule", "api_edit_rule", "api_move_rule", "api_remove_rule"),
             "api_skip_request",
         ),
         (("POST",), ANYBODY),
     ),
-    "api_thresholds": (("GET", "POST"), ANYBODY),
+    **dict.fromkeys(("api_thresholds", "api_rules"), (("GET", "POST"), ANYBODY)),
     **dict.fromkeys(
         (
             *("api_worker_hello", "api_worker_lease", "api_worker_builds"),
@@ -122,7 +123,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         (
             *("api_series", "api_one_series", "api_data", "api_requests", "api_compare"),
             *("api_alerts", "api_alert", "api_alert_changes", "api_alert_events"),
-            "api_annotations",
+            *("api_annotations", "api_budgets"),
         ),
         (("GET",), ANYBODY),
     ),

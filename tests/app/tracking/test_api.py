@@ -491,6 +491,12 @@ def test_the_api_describes_itself_without_other_hosts(reader: Client) -> None:
         "/api/v1/alerts/{pk}/changes",
         "/api/v1/alerts/{pk}/events",
         "/api/v1/alerts/triage",
+        "/api/v1/rules",
+        "/api/v1/rules/try",
+        "/api/v1/rules/{pk}",
+        "/api/v1/rules/{pk}/move",
+        "/api/v1/rules/{pk}/remove",
+        "/api/v1/budgets",
         "/api/v1/compare",
     }
     text = json.dumps(schema)
