@@ -196,7 +196,7 @@ class ThresholdsRow(Schema):
     stale_after: timedelta | None
     reason: str
     rule: str = Field(description="The rule by patterns that decides them; empty if none does.")
-    owner: str = Field(description="The owner by the rules; empty if there is none.")
+    owner: str = Field(description="The owner by the rules; empty without an owner.")
     changed_at: datetime | None
     changed_by: str | None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from typing import Any
 
 from ninja import Schema
 from pydantic import ConfigDict, Field
@@ -12,7 +13,7 @@ from codegen_app.tracking.rules.book import MAX_RULES
 from scheduler.track.patterns import MAX_PATTERNS
 
 _PATTERNS = "Alternatives; empty: every series. * is any text, ? one character."
-_EXAMPLE = {
+_EXAMPLE: dict[str, Any] = {
     "problem": ["attention*"],
     "device": ["*H200*"],
     "thresholds": {"least_effect": 0.02},

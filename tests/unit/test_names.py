@@ -36,6 +36,7 @@ COMMAND_LINES = {
     "codegen_app/platform/postgres/server.py",
     "codegen_app/platform/postgres/upgrade.py",
     "codegen_app/site/backups/database.py",
+    "codegen_app/tracking/alerting/commits.py",
     "codegen_app/platform/system_user.py",
     "scheduler/build/cuda/commands.py",
     "scheduler/build/cutedsl/child.py",

@@ -161,8 +161,10 @@ def list_budgets(request: HttpRequest) -> dict[str, Any]:
     """List the budgets with their current values, computed from the levels of their series."""
     check_parameters(request, ())
     rows = list(Budget.objects.select_related("changed_by"))
-    names = ("id", "name", "statistic", "limit", "unit", "due", "value", "reason", "met")
-    names = (*names, "n_series", "generated", "emulated")
+    names = (
+        *("id", "name", "statistic", "limit", "unit", "due", "value", "reason", "met"),
+        *("n_series", "generated", "emulated"),
+    )
     return {
         "budgets": [
             {
