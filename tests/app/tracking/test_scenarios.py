@@ -293,7 +293,14 @@ def test_the_window_of_an_alert_is_shown_with_its_commits(reader: Client) -> Non
     [alert] = alerts()
     page = reader.get(alert.get_absolute_url()).content.decode()
     section = page[page.index('id="window"') :].partition("</section>")[0]
-    for text in ("c39", "c43", "measured in between", "4 commits", "Change &lt;c41&gt;", "Ada"):
+    for text in (
+        "c39",
+        "c43",
+        "measured in between",
+        "commits after the last good one",
+        "Change &lt;c41&gt;",
+        "Ada",
+    ):
         assert text in section, text
     assert f"{REPOSITORY}/compare/c39...c43" in page
     window = reader.get(f"{alert.get_absolute_url()}.json").json()["window"]
@@ -352,3 +359,16 @@ def test_two_workers_raise_one_alert_for_one_window() -> None:
         alert.changes.values_list("series", flat=True)
     )
     assert alert.n_series == 2
+
+
+def test_history_may_be_reopened_and_is_set_by_kiln_alone(admin_user: User) -> None:
+    trunk = commits(60, every=DAY, last=datetime.now(UTC) - 30 * DAY)
+    push(history("gemm", trunk[:40], 100.0) + history("gemm", trunk[40:], 125.0, SLOWER))
+    [alert] = alerts("history")
+    with pytest.raises(UserError, match="history is set by Kiln alone"):
+        triage.set_state([alert.pk], AlertState.HISTORY, admin_user)
+    act = triage.set_state([alert.pk], AlertState.NEW, admin_user)
+    assert open_count() == 1
+    assert act.key is not None
+    triage.undo(act.key, admin_user)
+    assert [alert.state for alert in alerts()] == [AlertState.HISTORY]
