@@ -32,6 +32,7 @@ class SeriesAdmin(ReadOnlyAdmin):
         columns.text("device_name", "Device", 24),
         "target",
         columns.number("points", "Points"),
+        columns.number("branch_points", "Of branches"),
         columns.moment("last_at", "Last point"),
     )
     list_filter = ("metric", "target")
@@ -80,6 +81,7 @@ class RevisionAdmin(ReadOnlyAdmin):
     list_display = (
         columns.code("name", "Revision", 24),
         "branch",
+        "is_trunk",
         columns.text("repository", "Repository"),
         columns.moment("at", "At"),
     )

@@ -34,7 +34,7 @@ from scheduler.track.compared_series import MeasuredSeries
 # branch if that is unknown.
 _BASES = """
 SELECT tip.id, COALESCE(recorded.id, earlier.id), COALESCE(recorded.name, earlier.name),
-    recorded.id IS NOT NULL
+    recorded.id IS NOT NULL, tip.repository
 FROM codegen_app_revision AS tip
 LEFT JOIN LATERAL (
     SELECT revision.id, revision.name
@@ -97,9 +97,7 @@ def compare_with_trunk(series: Series, revisions: Mapping[int, str]) -> dict[int
     with connection.cursor() as cursor:
         cursor.execute(_BASES, {"series": series.pk, "tips": list(revisions)})
         bases = {tip: row for tip, *row in cursor.fetchall()}
-    points = load_points_of_series(
-        series.pk, {*revisions, *(base for base, _, _ in bases.values())}
-    )
+    points = load_points_of_series(series.pk, {*revisions, *(base for base, *_ in bases.values())})
     conditions = Conditions(
         load_conditions({point.conditions for rows in points.values() for point in rows})
     )
@@ -112,7 +110,7 @@ def compare_with_trunk(series: Series, revisions: Mapping[int, str]) -> dict[int
     )
     sides: tuple[dict[int, MeasuredSeries], dict[int, MeasuredSeries]] = {}, {}
     few_samples: list[NewValues] = []
-    for tip, (base, _, _) in bases.items():
+    for tip, (base, *_) in bases.items():
         old, new = match_environments(points.get(base, ()), points.get(tip, ()), conditions)
         if not old or not new:
             continue
@@ -138,7 +136,11 @@ def compare_with_trunk(series: Series, revisions: Mapping[int, str]) -> dict[int
             status=row.status.label,
             base=bases[tip][1],
             is_recorded=bases[tip][2],
-            url=comparison_url(revision_text(bases[tip][1]), revision_text(revisions[tip])),
+            url=comparison_url(
+                revision_text(bases[tip][1]),
+                revision_text(revisions[tip]),
+                repository=bases[tip][3],
+            ),
         )
         for tip, row in rows_by_tip.items()
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -38,6 +39,7 @@ from codegen_app.tracking.services import (
     withdrawals,
 )
 from codegen_app.tracking.services.branch_notes import admin_path
+from codegen_app.tracking.services.recount import recount
 from scheduler.results.points.model import Point, RevisionKey
 from tests.support.queries import queries_of
 from tests.support.team import (
@@ -72,6 +74,28 @@ def test_a_slower_branch_raises_nothing_on_the_trunk() -> None:
     series = Series.objects.get()
     assert (series.points, series.branch_points) == (48, 8)
     assert (series.first_at, series.last_at) == (main[0].at, main[-1].at)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_series_spans_its_trunk_in_whatever_order_points_come(seed: int) -> None:
+    """Or its branches, as long as it has no trunk."""
+    draw = random.Random(seed)
+    rows = [
+        row
+        for kind in (commits(6), commits(6, prefix="b", branch="b", last=NOW))
+        for row in history("gemm", kind, 100.0)
+    ]
+    draw.shuffle(rows)
+    for start in (0, 3, 7):
+        push(rows[start : {0: 3, 3: 7, 7: 12}[start]])
+        series, points = Series.objects.get(), Datum.objects.order_by("at")
+        shown = points.filter(is_trunk=True) or points
+        assert (series.first_at, series.last_at) == (shown[0].at, shown.reverse()[0].at)
+        assert series.points == points.count()
+        assert series.branch_points == points.filter(is_trunk=False).count()
+        stored = Series.objects.values().get(pk=series.pk)
+        recount([series.pk])
+        assert Series.objects.values().get(pk=series.pk) == stored, "as counted anew"
 
 
 def test_runs_of_old_branches_do_not_delay_the_step_of_the_trunk() -> None:
