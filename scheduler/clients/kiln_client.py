@@ -237,8 +237,10 @@ def push(options: argparse.Namespace) -> int:
     facts = find_facts(os.environ, explicit)
     if options.no_author:
         facts.pop("author", None)
-    if b'"commit_info"' in body and "revision" in facts and facts["revision"].origin == GIT_HEAD:
-        # pytest-benchmark recorded the commit when it measured; the checkout may have moved on.
+    revision = facts.get("revision", NO_FACT)
+    # pytest-benchmark recorded the commit when it measured; the checkout may have moved on.
+    has_commit = b'"commit_info"' in body and revision.origin == GIT_HEAD
+    if has_commit or ("revision" not in explicit and is_of_others(body, revision.value)):
         kept = {"repository", "default_branch", *explicit}
         facts = {name: fact for name, fact in facts.items() if name in kept}
     print_facts(facts)
@@ -252,6 +254,18 @@ def push(options: argparse.Namespace) -> int:
         print_error(note)
     sys.stdout.write(f"{json.dumps(answer)}\n")
     return STORED
+
+
+def is_of_others(body: bytes, revision: str) -> bool:
+    """Return whether a file has points of stated revisions only, which do not include this one."""
+    try:
+        document = json.loads(body)
+        default = document.get("defaults", {}).get("revision")
+        revisions = [point.get("revision", default) for point in document["points"]]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return False  # a file of another tool, or one that Kiln rejects
+    names = [row.get("name") if isinstance(row, dict) else row for row in revisions]
+    return all(names) and revision not in names
 
 
 def send_results(

@@ -96,7 +96,7 @@ REVISION_TEXTS = {
     "author": 200,
 }
 #: Of these, the texts of a single commit.
-COMMIT_TEXTS = ("merge_base", "pull_request", "subject", "author")
+COMMIT_TEXTS = ("branch", "merge_base", "pull_request", "subject", "author")
 
 
 @dataclass(frozen=True)

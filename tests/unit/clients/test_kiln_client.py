@@ -234,6 +234,24 @@ def test_in_a_checkout_the_revision_is_its_own(server: Server, files: Path) -> N
     assert sent(server) == {"revision": "v1"}
 
 
+def test_a_file_of_other_revisions_is_sent_without_those_of_the_checkout(
+    server: Server, files: Path
+) -> None:
+    """An option without a revision is for all points of the file."""
+    commit = Repository(files).commit("a")
+
+    def send(*revisions: Any) -> dict[str, str]:
+        points = [{"revision": revision} if revision else {} for revision in revisions]
+        content = {"kind": "kiln points", "schema": 1, "points": points}
+        (files / "results.json").write_text(json.dumps(content))
+        push(server, "--branch", "release")
+        return sent(server)
+
+    assert send("old", {"name": "older"}) == {"branch": "release"}
+    for revisions in (["old", commit], ["old", None]):
+        assert send(*revisions)["revision"] == commit
+
+
 def test_the_commit_of_the_ci_system_is_better_than_that_of_the_file(
     server: Server, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -270,7 +270,7 @@ def test_options_describe_their_own_commit_only() -> None:
         point.revision for point in native.read(whole(*rows), context).points
     )
     assert described == third == context.revision_key
-    assert other == RevisionKey("def", None, "topic", "app")
+    assert other == RevisionKey("def", repository="app")
 
 
 def test_what_is_like_another_keeps_what_was_sent_of_it() -> None:
