@@ -81,7 +81,7 @@ def test_requests_of_the_api_s_own_description_give_no_failure(
 ) -> None:
     settings.API_REQUESTS_A_MINUTE = settings.API_POINTS_A_MINUTE = 10**9
     _, token = tokens.create_token(
-        User.objects.create_superuser("a"), "t", ["ingest", "read"], None
+        User.objects.create_superuser("a"), "t", ["ingest", "read", "triage"], None
     )
     seen = answers(client, token, REQUESTS)
     print(f"\n{seen.total()} requests by schemathesis, answered: {dict(seen)}")  # noqa: T201
@@ -90,7 +90,7 @@ def test_requests_of_the_api_s_own_description_give_no_failure(
 def test_bad_requests_give_no_failure(settings: Any, client: Client) -> None:
     settings.API_REQUESTS_A_MINUTE = settings.API_POINTS_A_MINUTE = 10**9
     _, token = tokens.create_token(
-        User.objects.create_superuser("a"), "t", ["ingest", "read"], None
+        User.objects.create_superuser("a"), "t", ["ingest", "read", "triage"], None
     )
     chance, seen = random.Random(7), Counter[int]()
     for number in range(REQUESTS):

@@ -12,15 +12,18 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
 from codegen_app.tracking.alerting.events import record_event
 from codegen_app.tracking.models import (
+    Alert,
     AlertKind,
     Channel,
     ChannelKind,
     Delivery,
     DeliveryState,
     EventKind,
+    MachineFinding,
 )
 from codegen_app.tracking.notifying import channels, email, sender, slack, teams, webhook
 from codegen_app.tracking.notifying.message import Message, build_message
@@ -176,6 +179,23 @@ def test_what_was_not_measured_is_marked_everywhere() -> None:
         for content in (slack.body(message), teams.body(message)):
             assert mark in " ".join(texts_of(content))
         assert mark in email.text(message)
+
+
+def test_a_machine_is_described_in_chats() -> None:
+    to = channel(search="", alerts=[AlertKind.MACHINE])
+    alert = Alert.objects.create(
+        kind=AlertKind.MACHINE, machine="gpu-<3>", at=timezone.now(), n_series=12
+    )
+    figures = {"ratio": 1.3, "low": 1.28, "high": 1.32, "n_measured": 14}
+    MachineFinding.objects.create(alert=alert, host="gpu-<3>", readings=[], **figures)
+    record_event(alert, EventKind.RAISED)
+    delivery = Delivery.objects.select_related("channel", "event__alert").get(channel=to)
+    message = build_message(delivery)
+    text = " ".join(texts_of(slack.body(message)))
+    assert "Machine: gpu-&lt;3&gt;, 12 of 14 series measured there" in text
+    text = " ".join(texts_of(teams.body(message)))
+    assert "Machine: gpu-<3>, 12 of 14 series measured there" in text
+    assert "set aside" in text
 
 
 def test_missing_data_is_said_in_chats() -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import psycopg
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
+from psycopg import errors
 
 from codegen_app.accounts.models import AuditEntry
 from codegen_app.tracking.models import Change, Datum, Revision, Withdrawal
@@ -201,6 +204,25 @@ def test_the_command_prints_the_connection_once_and_drops_the_role() -> None:
     call_command("sql_role", name="kiln_test_reader", drop=True, stdout=StringIO())
     assert not rows("SELECT FROM pg_roles WHERE rolname = 'kiln_test_reader'")
     assert AuditEntry.objects.filter(action="drop SQL role").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_printed_connection_string_connects() -> None:
+    made.series([1.0])
+    name = f"kiln_test_{uuid.uuid4().hex[:12]}"
+    address = roles.create_role(name)
+    try:
+        with psycopg.connect(address, autocommit=True) as session:
+            assert session.execute("SELECT problem FROM series").fetchall()
+            assert session.execute("SHOW statement_timeout").fetchone() == ("30s",)
+            assert session.execute("SHOW search_path").fetchone() == (SCHEMA,)
+            with pytest.raises(errors.ReadOnlySqlTransaction):
+                session.execute("CREATE TEMPORARY TABLE mine (n int)")
+            session.execute("SET default_transaction_read_only = off")
+            with pytest.raises(errors.InsufficientPrivilege):
+                session.execute("SELECT * FROM public.codegen_app_apitoken")
+    finally:
+        roles.drop_role(name)
 
 
 @pytest.mark.parametrize("name", ["", "Grafana", "a b", "pg_reader", "x" * 32, "a;b", "1a"])
