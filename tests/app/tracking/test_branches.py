@@ -231,6 +231,28 @@ def test_a_branch_is_compared_with_the_trunk_at_its_recorded_merge_base() -> Non
     assert compare_sides("base:", "branch:topic").before.name == "c0"
 
 
+def test_a_merge_base_that_was_not_measured_is_a_time_up_to_which_the_trunk_counts() -> None:
+    """The trunk of days later, when the branch was pushed, has changes that the branch lacks."""
+    days = [NOW - timedelta(days=9 - day) for day in range(5)]
+    for n, day in enumerate(days):
+        key = RevisionKey(f"c{n}", day, "main", REPOSITORY)
+        values = [100.0 * (1 + n / 10) + run / 10 for run in range(6)]
+        push([point("gemm", key, value, MACHINE.with_code(key.name)) for value in values])
+    fork = {"merge_base": "between c1 and c2", "merge_base_at": days[1] + timedelta(hours=1)}
+    tip = RevisionKey("tip", NOW - timedelta(days=1), "topic", REPOSITORY, **fork)
+    push([point("gemm", tip, 110.0 + run / 10, MACHINE.with_code("tip")) for run in range(6)])
+    [row] = history_page(Series.objects.get().pk).branches
+    assert row.trunk is not None
+    assert (row.trunk.base, row.trunk.is_recorded, row.trunk.status) == ("c1", False, "same")
+    assert compare_sides("base:main", "branch:topic").before.name == "c1"
+    # A time of exactly that of a revision includes it.
+    Revision.objects.filter(name="tip").update(merge_base_at=days[0])
+    assert compare_sides("base:", "tip").before.name == "c0"
+    [row] = history_page(Series.objects.get().pk).branches
+    assert row.trunk is not None
+    assert row.trunk.base == "c0"
+
+
 def test_a_branch_without_a_merge_base_is_compared_with_the_trunk_before_it() -> None:
     push(history("gemm", commits(5), 100.0))
     branch = commits(3, prefix="b", branch="topic", last=NOW + timedelta(minutes=2))
