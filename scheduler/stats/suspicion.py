@@ -26,8 +26,9 @@ RATE = 3e-4
 """The probability that the noise alone exceeds the limit, for each value. The team that Kiln is
 built for measures 100,000 values a day: what is shown must be rare."""
 
-_NEAR = 2.0
-"""A last value that is nearer to the median than this multiple of the noise is not examined."""
+_NEAR = 3.5
+"""A last value that is nearer to the median than this multiple of the noise is not examined: the
+limit is twice as far, and a third nearer on the short side of skewed noise."""
 
 
 @dataclass(frozen=True)
