@@ -47,6 +47,7 @@ def build(place: Place, content: Content) -> None:
         say(f"  {content.points:,} points: {perf_counter() - begun:.0f} s")
         for statement in indexes:
             connection.execute(statement)
+        _mark_branches(connection)
         _sequences(connection)
     say(f"  indexes: {perf_counter() - begun:.0f} s")
     with psycopg.connect(place.url, autocommit=True) as connection:
@@ -66,6 +67,21 @@ def _drop_indexes(connection: psycopg.Connection[Any]) -> list[str]:
     for name, _ in found:
         connection.execute(f'DROP INDEX "{name}"')
     return [statement for _, statement in found]
+
+
+def _mark_branches(connection: psycopg.Connection[Any]) -> None:
+    """The last revision of each suite is a branch's (``naming.revision_key``)."""
+    for statement in (
+        "INSERT INTO codegen_app_repository"
+        " (name, default_branch, commit_url, compare_url, created_at)"
+        " SELECT DISTINCT repository, 'main', '', '', now() FROM codegen_app_revision",
+        "UPDATE codegen_app_revision SET is_trunk = FALSE WHERE branch <> 'main'",
+        "UPDATE codegen_app_datum AS datum SET is_trunk = FALSE FROM codegen_app_revision"
+        " AS revision WHERE revision.id = datum.revision_id AND NOT revision.is_trunk",
+        "UPDATE codegen_app_series AS series SET branch_points = 1, last_at ="
+        " (SELECT max(at) FROM codegen_app_datum WHERE series_id = series.id AND is_trunk)",
+    ):
+        connection.execute(statement)
 
 
 def _users(connection: psycopg.Connection[Any]) -> None:
