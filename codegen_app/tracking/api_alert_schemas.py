@@ -40,6 +40,26 @@ class LargestChange(Schema):
     emulated: bool = Field(description="The values were measured in an emulation of the target.")
 
 
+class AlertFinding(Schema):
+    """What an alert of the kinds drift, spread or mode is about, at the latest examination."""
+
+    summary: str
+    revision: str = Field(description="The first revision of it.", alias="revision.name")
+    before: float = Field(
+        description="A level in the unit of the series (the main mode); of a spread, the standard"
+        " deviation as a fraction of the level."
+    )
+    after: float
+    ratio: float = Field(description="after / before.")
+    low: float = Field(description="The lower bound of the ratio at 95%.")
+    high: float
+    n_before: int
+    n_after: int
+    share: float | None = Field(description="The fraction of the points on the second mode.")
+    examined_at: datetime
+    ended_at: datetime | None = Field(description="When it was no longer found; else null.")
+
+
 class AlertItem(Schema):
     """An alert."""
 
@@ -53,9 +73,14 @@ class AlertItem(Schema):
         description="The last good revision: something happened after it, and at the latest at"
         " “revision”."
     )
-    series: int | None = Field(description="The series without new points, for missing data.")
+    series: int | None = Field(
+        description="The series without new points, for missing data, or with the finding."
+    )
     n_series: int
     largest_change: LargestChange | None
+    finding: AlertFinding | None = Field(
+        description="Of the kinds drift, spread and mode; else null."
+    )
     cause: str = Field(description="The cause of the largest change; empty if unknown.")
     assignee: str | None
     duplicate_of: int | None

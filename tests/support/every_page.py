@@ -14,6 +14,7 @@ from django.db.models import Count, Max, Model, QuerySet
 from codegen_app.graphs.models import Graph, TemplateNode
 from codegen_app.kernels.models import Build, ForeignKernel, GeneratedKernel, Packing
 from codegen_app.tracking.models import (
+    QUIET_KINDS,
     Alert,
     AlertKind,
     Budget,
@@ -139,7 +140,7 @@ def series() -> Series:
 
 def alert() -> Alert:
     """The alert of the most series."""
-    of_changes = Alert.objects.exclude(kind=AlertKind.MISSING)
+    of_changes = Alert.objects.exclude(kind__in=(AlertKind.MISSING, *QUIET_KINDS))
     found: Alert = _first(of_changes.order_by("-n_series", "pk"), "alert of a change")
     return found
 

@@ -83,7 +83,8 @@ def _examine_batch() -> int:
     points = latest_points(keys)
     current: dict[int, dict[str, SeriesFinding]] = {key: {} for key in keys}
     standing = SeriesFinding.objects.filter(series__in=keys, ended_at=None)
-    for finding in standing.select_related("alert"):
+    standing = standing.select_related("alert").order_by("alert")
+    for finding in standing.select_for_update(of=("alert",)):  # people triage them meanwhile
         current[finding.series_id][finding.kind] = finding
     raised: list[Alert] = []
     for row in rows:

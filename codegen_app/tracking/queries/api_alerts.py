@@ -12,7 +12,7 @@ from codegen_app.tracking.models import Alert, AlertEvent, Change
 from codegen_app.tracking.queries.alert_rows import worst_changes
 from codegen_app.web.addresses import absolute_url
 
-_RELATED = ("revision", "good_revision", "series", "assignee")
+_RELATED = ("revision", "good_revision", "series", "assignee", "series_finding__revision")
 _COLUMNS = (
     *("id", "kind", "state", "n_series", "cause", "at", "created_at", "changed_at"),
     *("recovered_at", "revision", "good_revision"),
@@ -42,6 +42,7 @@ def alert_items(alerts: list[Alert]) -> list[dict[str, Any]]:
             "title": str(row),
             "series": row.series_id,
             "largest_change": worst.get(row.pk),
+            "finding": getattr(row, "series_finding", None),
             "assignee": row.assignee.get_username() if row.assignee else None,
             "duplicate_of": row.duplicate_of_id,
             "downstream_of": row.downstream_of_id,

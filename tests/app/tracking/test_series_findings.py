@@ -11,6 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from codegen_app.accounts import tokens
 from codegen_app.tracking.alerting import series_findings, triage
 from codegen_app.tracking.models import (
     Alert,
@@ -82,7 +83,8 @@ def open_kinds() -> list[tuple[str, str]]:
 @pytest.fixture
 def ada(client: Client) -> User:
     user = User.objects.create_user("ada")
-    user.user_permissions.add(Permission.objects.get(codename="triage"))
+    names = ("triage", "make_tokens")
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
     client.force_login(user)
     return user
 
@@ -115,6 +117,19 @@ def test_a_drift_is_one_quiet_alert_with_its_size_and_start(client: Client, ada:
     listed = client.get("/alerts?kind=drift").content.decode()
     assert f"{finding.ratio - 1:+.1%} since" in listed
     assert client.get(f"/series/{alert.series_id}.json").json()["findings"][0]["kind"] == "drift"
+
+
+def test_a_program_reads_the_figures(client: Client, ada: User) -> None:
+    send(drifting())
+    series_findings.examine_due()
+    alert = Alert.objects.get()
+    _, token = tokens.create_token(ada, "grafana", ["read"], None)
+    headers = {"Authorization": f"Bearer {token}"}
+    [item] = client.get("/api/v1/alerts?kind=drift", headers=headers).json()["alerts"]
+    assert item["id"] == alert.pk
+    assert item["finding"]["ratio"] == alert.series_finding.ratio
+    assert item["finding"]["revision"] == alert.series_finding.revision.name
+    assert item["finding"]["summary"].startswith("creeping, +")
 
 
 @pytest.mark.parametrize(
