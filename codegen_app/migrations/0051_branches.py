@@ -49,6 +49,11 @@ def _find_trunks(apps: Apps, _: BaseDatabaseSchemaEditor) -> None:
     )
 
 
+def _delete_policies(apps: Apps, _: BaseDatabaseSchemaEditor) -> None:
+    """Without branches, no policy can be about their points."""
+    apps.get_model("codegen_app", "RetentionPolicy").objects.filter(what="branches").delete()
+
+
 class Migration(migrations.Migration):
     dependencies = [
         ("codegen_app", "0001_squashed_0050_accounted"),
@@ -187,5 +192,5 @@ class Migration(migrations.Migration):
                 violation_error_message="only samples have a source: leave it empty",
             ),
         ),
-        migrations.RunPython(_find_trunks, migrations.RunPython.noop),
+        migrations.RunPython(_find_trunks, _delete_policies),
     ]
