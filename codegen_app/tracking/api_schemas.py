@@ -120,6 +120,11 @@ class SeriesRow(Schema):
         description="Points at or below 0. They are not compared, since changes are ratios."
     )
     withdrawn: int = Field(description="Withdrawn points. They are not compared.")
+    suspected_n: int = Field(
+        description="The number of last values that suggest a step, too few for a change; 0: none."
+    )
+    suspected_ratio: float | None = Field(description="These values / the level before them.")
+    suspected_from: datetime | None = Field(description="The place of the first of them.")
     first_at: datetime | None
     last_at: datetime | None
 

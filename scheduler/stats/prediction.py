@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.stats.reference import NORMAL
+from scheduler.stats.reference import NORMAL, median
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -139,7 +140,7 @@ def predict(histories: Sequence[History], least_noise: float) -> Prediction:
         logs, starts = _last_values(history)
         level_logs = np.split(logs, starts[1:])
         residuals[row, : logs.size] = np.concatenate([_distances(level) for level in level_logs])
-        levels[row] = np.median(logs[starts[-1] :])
+        levels[row] = median(logs[starts[-1] :])
         n[row], n_level[row] = logs.size, logs.size - starts[-1]
         gaps = np.concatenate([np.diff(np.sort(level)) for level in level_logs])
         ticks[row] = min(gaps[gaps > _ROUNDING], default=0.0)
@@ -173,8 +174,8 @@ def _last_values(history: History) -> tuple[Floats, list[int]]:
 def _distances(level: Floats) -> Floats:
     """Return the distances from the median, scaled up because few values lie nearer to their own
     median."""
-    factor = np.sqrt(level.size / max(level.size - 1, 1))
-    distances: Floats = (level - np.median(level)) * factor
+    factor = sqrt(level.size / max(level.size - 1, 1))
+    distances: Floats = (level - median(level)) * factor
     return distances
 
 
@@ -187,8 +188,8 @@ def _side_noise(residuals: Floats) -> tuple[Floats, Floats]:
     ordered = np.sort(distances, axis=1)
     rows = np.arange(count.size)
     last = np.maximum(count - 1, 0)
-    median = (ordered[rows, last // 2] + ordered[rows, (last + 1) // 2]) / 2
-    limit = _CLIP * NORMAL * median
+    middle = (ordered[rows, last // 2] + ordered[rows, (last + 1) // 2]) / 2
+    limit = _CLIP * NORMAL * middle
     clipped = np.where(is_side, np.minimum(distances, limit[:, None]), 0.0)
     return np.sqrt((clipped**2).sum(axis=1) / np.maximum(count, 1)), count.astype(np.float64)
 

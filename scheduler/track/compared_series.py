@@ -98,8 +98,7 @@ class MeasuredSeries:
         """The times of single runs: the median of the samples if only these are known."""
         if self.values:
             return np.array(self.values)
-        median = np.median(self.samples) if self.samples.size else self._interval_median
-        return np.array([median])
+        return np.array([np.median(self.samples) if self.samples.size else self._interval_median])
 
     @property
     def _interval_median(self) -> float:

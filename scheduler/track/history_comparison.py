@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.stats.prediction import MIN_HISTORY, Floats, History, Ints, Prediction, predict
+from scheduler.stats.reference import median
 from scheduler.stats.suspicion import Suspicion, suspected_steps
 from scheduler.track.compared_series import (
     CompareSettings,
@@ -95,7 +96,7 @@ def compare_with_history(
         settings.floor,
     )
     runs = [pair.after.runs for pair in pairs]
-    logs = np.array([np.log(np.median(values)) for values in runs])
+    logs = np.log([median(values) for values in runs])
     counts = np.array([values.size for values in runs], np.int64)
     p_noise = prediction.p_values(logs, counts, settings.least_effect)
     repeats = prediction.repeat_chances(logs - prediction.levels, counts)
