@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from codegen_app.tracking.models import Alert, AlertEvent, Change
+from codegen_app.tracking.models import LISTED, Alert, AlertEvent, Change
 from codegen_app.tracking.queries.alert_rows import worst_changes
 from codegen_app.web.addresses import absolute_url
 
@@ -58,9 +58,9 @@ def one_alert(pk: int) -> dict[str, Any]:
 
 
 def changes_page(alert: int, after: int, limit: int) -> tuple[list[dict[str, Any]], int | None]:
-    """Return the changes of an alert that later points did not withdraw, by number, and the number
-    to continue after (1 query)."""
-    rows = Change.objects.filter(alert=alert, withdrawn_at=None, pk__gt=after)
+    """Return the changes that an alert lists, by number, and the number to continue after (1
+    query)."""
+    rows = Change.objects.filter(LISTED, alert=alert, pk__gt=after)
     rows = rows.select_related("series", "revision", "previous").order_by("pk")
     changes = list(rows[: limit + 1])
     of_change = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import OuterRef, Subquery
 
-from codegen_app.tracking.models import Change, Datum, Series, Source
+from codegen_app.tracking.models import AlertKind, Change, Datum, Series, Source
 from codegen_app.tracking.models.series import HIGHER
 from codegen_app.web.row import build_row
 from scheduler.ir.bindings import format_bindings
@@ -132,7 +132,8 @@ class PointValue:
 @dataclass(frozen=True)
 class ChangeSummary:
     """A change as lists show it. ``ratio`` is after / before, ``low`` and ``high`` its 95%
-    interval, over ``n_before`` and ``n_after`` points."""
+    interval, over ``n_before`` and ``n_after`` points. ``is_machine``: it is of a
+    machine with which its points were set aside."""
 
     id: int
     url: str
@@ -149,6 +150,7 @@ class ChangeSummary:
     worse: bool
     cause: str
     withdrawn: bool
+    is_machine: bool
     unit: str
     alert: int | None
     alert_url: str
@@ -203,6 +205,7 @@ def change_summary(change: Change, unit: str) -> ChangeSummary:
         revision=str(change.revision),
         previous=str(change.previous or ""),
         withdrawn=change.withdrawn_at is not None,
+        is_machine=bool(alert and alert.kind == AlertKind.MACHINE),
         unit=unit,
         alert=alert.pk if alert else None,
         alert_url=f"/alerts/{alert.pk}" if alert else "",

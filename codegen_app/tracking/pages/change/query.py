@@ -237,6 +237,9 @@ def fact_texts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "configuration", configuration_of(facts) or _text(facts["config"])
     for name, value in _mapping(facts.get("clocks")).items():
         yield _clock_text(name, value)
+    for name, value in _mapping(facts.get("readings")).items():
+        title, unit = _READINGS.get(name, (name.replace("_", " "), ""))
+        yield title, f"{_text(value)}{unit}"
     attributes = _mapping(facts.get("attributes"))
     for kind, count in _mapping(attributes.get(INNER_LOOP)).items():
         yield f"inner loop: {kind}", _text(count)
@@ -251,6 +254,12 @@ def fact_texts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield _ATTRIBUTES.get(name, name.replace("_", " ")), _text(value)
 
 
+_READINGS = {
+    "power_w": ("power", " W"),
+    "temperature_c": ("temperature", " °C"),
+    "ecc_corrected": ("corrected ECC errors", ""),
+    "ecc_uncorrected": ("uncorrected ECC errors", ""),
+}
 _ATTRIBUTES = {
     INSTRUCTIONS_DIGEST: "instruction hash",
     HEADERS: "header hash",
