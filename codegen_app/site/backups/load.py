@@ -34,6 +34,7 @@ from scheduler.text import one_line
 
 # The restore's own migrations fill this table.
 _MIGRATIONS_TABLE = MigrationRecorder.Migration._meta.db_table
+_MIGRATIONS_SEQUENCE = f"{_MIGRATIONS_TABLE}_id_seq"  # of rows that are not copied either
 _COUNTERS = frozenset({triggers.WORK, triggers.REST})  # of page versions; they start again
 _SERVER_FILE_ROLES = ("pg_execute_server_program", "pg_read_server_files", "pg_write_server_files")
 # The text of ``pg_restore`` has a few kinds of lines. The author of a dump chooses its statements
@@ -125,13 +126,13 @@ def _fill(file: Path) -> None:
                             raise UserError(f"the backup has the table {part.table} twice")
                         copied.add(part.table)
                         _copy(cursor, part)
-                    elif part.name in sequences:
+                    elif part.name in sequences - {_MIGRATIONS_SEQUENCE}:
                         name = sql.Identifier("public", part.name).as_string()
                         cursor.execute(
                             "SELECT setval(%s::regclass, %s, %s)",
                             [name, part.value, part.is_called],
                         )
-                    elif part.name not in _COUNTERS:
+                    elif part.name != _MIGRATIONS_SEQUENCE and part.name not in _COUNTERS:
                         raise UserError(f"the backup has a sequence that Kiln has not: {part.name}")
             if missing := tables.keys() - copied - set(database.EXCLUDED_TABLES):
                 raise UserError(f"the backup is not whole: it has no table {min(missing)}")
