@@ -77,6 +77,13 @@ def levels() -> set[int]:
     return {live.filter(series=series).count() for series in Series.objects.all()}
 
 
+def test_the_overview_names_machines_whose_points_are_set_aside(client: Client, ada: User) -> None:
+    assert "are not compared" not in client.get("/").content.decode()
+    slow_machine()
+    page = client.get("/").content.decode()
+    assert "?kind=machine" in page and "are not compared" in page
+
+
 def test_a_slow_machine_is_one_alert_and_its_points_are_set_aside(channel: Channel) -> None:
     slow_machine()
     [alert] = team.alerts()

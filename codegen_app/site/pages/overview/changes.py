@@ -65,7 +65,8 @@ class Mover:
 @dataclass(frozen=True)
 class OverviewChanges:
     """Open alerts, the worst first; the largest changes found in the last ``days`` that were not
-    withdrawn, among the newest ``most_changes``; and the number of series with a suspected step."""
+    withdrawn, among the newest ``most_changes``; the number of series with a suspected step, and of
+    machines whose points are set aside."""
 
     regressions: int
     improvements: int
@@ -73,6 +74,7 @@ class OverviewChanges:
     best_improvements: tuple[OpenAlert, ...]
     movers: tuple[Mover, ...]
     suspected: int
+    machines: int
     days: int = DAYS
     most_changes: int = MAX_CHANGES
 
@@ -111,6 +113,7 @@ def overview_changes() -> OverviewChanges:
         movers=tuple(
             Mover(series_head(row.series), change_summary(row, row.series.unit)) for row in changes
         ),
+        machines=counts.get(AlertKind.MACHINE, 0),
         suspected=Series.objects.filter(suspected_from__isnull=False).count(),
     )
 
