@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import cast
 
 from django.db import connection
-from django.db.models import PROTECT, Exists, F, Model, OuterRef, QuerySet
+from django.db.models import (
+    CASCADE,
+    PROTECT,
+    RESTRICT,
+    SET_NULL,
+    Exists,
+    F,
+    Model,
+    OuterRef,
+    QuerySet,
+)
+from django.db.models.fields.reverse_related import ForeignObjectRel
 
 from codegen_app.tracking.models import Datum, Revision, Series
 from codegen_app.tracking.services.recount import recount
@@ -59,20 +71,21 @@ def _expired_revisions(before: datetime) -> QuerySet[Revision]:
     return rows.filter(~Exists(alive), last_stored_at__lt=before)
 
 
-def _references(*, are_protected: bool) -> list[tuple[QuerySet[Model], str]]:
-    """Return the rows that refer to points, with the name of their reference: those that keep their
-    point, or those that are deleted with it."""
+def _references(*kinds: Callable[..., None]) -> list[tuple[QuerySet[Model], str]]:
+    """Return the rows that refer to points, with the name of their reference, for these kinds of
+    ``on_delete``."""
+    fields = Datum._meta.get_fields(include_hidden=True)
     return [
         (cast("type[Model]", row.related_model)._base_manager.all(), row.field.name)
-        for row in Datum._meta.related_objects
-        if (row.on_delete is PROTECT) is are_protected
+        for row in fields
+        if isinstance(row, ForeignObjectRel) and row.on_delete in kinds
     ]
 
 
 def _deletable() -> QuerySet[Datum]:
     kept = (
         Exists(rows.filter(**{name: OuterRef("pk")}))
-        for rows, name in _references(are_protected=True)
+        for rows, name in _references(PROTECT, RESTRICT)
     )
     return Datum.objects.filter(*(~exists for exists in kept), is_trunk=False)
 
@@ -84,8 +97,10 @@ def _delete(points: list[int], series: list[int]) -> None:
         return
     locked = Series.objects.filter(pk__in=set(series)).order_by("pk").select_for_update()
     keys = list(locked.values_list("pk", flat=True))
-    for rows, name in _references(are_protected=False):
+    for rows, name in _references(CASCADE):
         rows.filter(**{f"{name}__in": points}).delete()
+    for rows, name in _references(SET_NULL):
+        rows.filter(**{f"{name}__in": points}).update(**{name: None})
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM codegen_app_datum WHERE id = ANY(%s)", [points])
         cursor.execute(_SUBTRACT, [series])

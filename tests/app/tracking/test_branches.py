@@ -13,6 +13,7 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import connection
+from django.db.models import CASCADE, PROTECT, RESTRICT, SET_NULL
 from django.test import Client
 from django.utils import timezone
 
@@ -33,6 +34,7 @@ from codegen_app.tracking.pages.history.query import history_page
 from codegen_app.tracking.queries.revision_links import RevisionLinks, revision_links
 from codegen_app.tracking.services import (
     alert_pipeline,
+    branch_retention,
     detection,
     rollup,
     trunk,
@@ -54,6 +56,7 @@ from tests.support.team import (
 )
 
 pytestmark = pytest.mark.django_db
+COUNTED = ("points", "branch_points", "not_positive", "withdrawn", "first_at", "last_at")
 NOW = datetime.now(UTC).replace(microsecond=0)
 
 
@@ -93,9 +96,10 @@ def test_a_series_spans_its_trunk_in_whatever_order_points_come(seed: int) -> No
         assert (series.first_at, series.last_at) == (shown[0].at, shown.reverse()[0].at)
         assert series.points == points.count()
         assert series.branch_points == points.filter(is_trunk=False).count()
-        stored = Series.objects.values().get(pk=series.pk)
+        columns = Series.objects.values(*COUNTED)
+        stored = columns.get(pk=series.pk)
         recount([series.pk])
-        assert Series.objects.values().get(pk=series.pk) == stored, "as counted anew"
+        assert columns.get(pk=series.pk) == stored, "as counted anew"
 
 
 def test_runs_of_old_branches_do_not_delay_the_step_of_the_trunk() -> None:
@@ -568,3 +572,26 @@ def test_the_data_of_a_series_is_in_order_across_pages(client: Client, token: st
         if (after := page["next"]) is None:
             break
     assert names == [name for n in range(5) for name in (f"c{n}", f"b{n}")]
+
+
+def test_a_point_that_a_change_began_with_stays_with_it() -> None:
+    """It was of the trunk then. Whatever refers to points is asked."""
+    develop = commits(40, branch="main")
+    push(history("gemm", develop[:30], 100.0))
+    push(history("gemm", develop[30:], 125.0, MACHINE.with_code("b")))
+    first = Change.objects.get().datum_id
+    admin = User.objects.create_superuser("root")
+    trunk.set_default_branch(Repository.objects.get().pk, "other", admin)
+    alert_pipeline.process_pending()
+    age("main", 31)
+    assert rollup.roll_up(policy()) == 39
+    assert Datum.objects.get().pk == first
+    assert rollup.count_due(policy()) == 0
+    kinds = (CASCADE, PROTECT, RESTRICT, SET_NULL)
+    asked = {rows.model for rows, _ in branch_retention._references(*kinds)}
+    assert asked == {
+        model
+        for model in apps.get_models()
+        for field in model._meta.concrete_fields
+        if field.related_model is Datum
+    }
