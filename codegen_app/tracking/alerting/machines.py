@@ -31,10 +31,12 @@ from codegen_app.tracking.models import (
     MachineFinding,
 )
 from codegen_app.workers import queue
+from scheduler.results.points.model import digest_of
 from scheduler.track import machines
 from scheduler.track.evidence import Cause
 from scheduler.track.telemetry import TelemetryDifference
 
+_MAX_NAME = 200
 _MAX_APART = timedelta(days=14)
 """How long ago changes were found that are seen together with a new one."""
 
@@ -78,7 +80,12 @@ class Machine(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.host or self.device_name
+        """The name by which an alert knows it: a long one, which no index takes, is shortened and
+        stays distinct."""
+        name = self.host or self.device_name
+        if len(name) <= _MAX_NAME:
+            return name
+        return f"{name[: _MAX_NAME - 13]}\N{HORIZONTAL ELLIPSIS}{digest_of(name)[:12]}"
 
 
 class Candidate(NamedTuple):

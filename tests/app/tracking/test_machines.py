@@ -19,6 +19,7 @@ from codegen_app.tracking.models import (
     Change,
     Channel,
     Delivery,
+    MachineFinding,
     Series,
     Source,
     Withdrawal,
@@ -366,3 +367,13 @@ def process_in_threads() -> None:
     for thread in threads:
         thread.join()
     alert_pipeline.process_pending()
+
+
+def test_a_machine_may_have_the_longest_name() -> None:
+    named = replace(MACHINE, host="\N{WAVING WHITE FLAG}\N{GRINNING FACE}" * 500)
+    team.push(measured(COMMITS[:20], 1.0, named))
+    team.push(measured(COMMITS[20:24], 1.3, named))
+    [alert] = team.alerts()
+    assert len(alert.machine) == 200
+    assert MachineFinding.objects.get(alert=alert).host == named.host
+    assert Withdrawal.objects.filter(alert=alert).count() == 48
