@@ -205,6 +205,15 @@ def test_what_was_left_out_is_said(
     assert "left out: benchmarks[7]: BM_x: it failed" in capsys.readouterr().err
 
 
+def test_notes_of_the_answer_are_printed(
+    server: Server, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "2 series have no points of the trunk: the points are of “develop”"
+    server.answers = [(200, STORED | {"notes": [note]}, {})]
+    assert push(server) == 0
+    assert note in capsys.readouterr().err
+
+
 def sent(server: Server) -> dict[str, str]:
     """The parameters of the last request."""
     return dict(parse_qsl(urlsplit(server.got[-1].path).query))
