@@ -39,14 +39,15 @@ def selection_uses(selections: Collection[Selection]) -> tuple[SelectionUse, ...
     since: dict[int, datetime] = {}
     for row in selections:
         since[row.problem_id] = max(row.since, since.get(row.problem_id, row.since))
-    nodes = TemplateNode.objects.filter(problem__in=since).select_related("graph")
+    # 0 matches none: the same queries without selections.
+    nodes = TemplateNode.objects.filter(problem__in=[0, *since]).select_related("graph")
     nodes = nodes.only("problem_id", "graph_id", "graph__name").order_by("-graph", "position")
     by_graph: dict[int, list[TemplateNode]] = {}
     for node in nodes:
         by_graph.setdefault(node.graph_id, []).append(node)
     shown = dict(list(by_graph.items())[:MAX_GRAPHS])
     bundles: dict[int, Packing] = {}
-    packed = Packing.objects.filter(graph__in=shown, use=None, state=State.DONE)
+    packed = Packing.objects.filter(graph__in=[0, *shown], use=None, state=State.DONE)
     devices = {row.device_name for row in selections}
     for packing in packed.order_by("finished_at", "pk"):
         if not packing.times or any(packing.times.startswith(name) for name in devices):

@@ -158,8 +158,7 @@ class RunPage:
 
 
 def run_page(pk: int) -> RunPage:
-    """Return one run (7 queries, 6 once it is over; 2 more if a selection comes from it).
-    Raises ``TuningRun.DoesNotExist``."""
+    """Return one run (9 queries, 8 once it is over). Raises ``TuningRun.DoesNotExist``."""
     rows = run_rows(TuningRun.objects.filter(pk=pk))
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
@@ -207,8 +206,15 @@ def run_page(pk: int) -> RunPage:
         for row in candidates
         if row.pk in selected and row.result_id == selected[row.pk].result_id
     ]
-    uses = selection_uses(of_run) if of_run else ()
-    return RunPage(rows[0], best, tuple(ledger), curves, waiting, warm_starts, uses)
+    return RunPage(
+        run=rows[0],
+        best=best,
+        ledger=tuple(ledger),
+        curves=curves,
+        waiting=waiting,
+        begun_with=warm_starts,
+        uses=selection_uses(of_run),
+    )
 
 
 def _candidates(pk: int) -> list[Candidate]:
