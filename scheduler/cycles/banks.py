@@ -48,12 +48,12 @@ def bank_rule(processor: str, width: int, reads: bool) -> BankRule:
     gpu, lanes = processor_machine(processor), amd_gpu(processor).wavefront
     words = {8: 2, 12: 4, 16: 4}.get(width, 1)
     banks = gpu.lds_banks if reads and width != 12 else _BANKS
-    known = {12: gpu.b96_groups, 16: gpu.b128_groups}.get(width) if reads else None
+    groups = {12: gpu.b96_groups, 16: gpu.b128_groups}.get(width) if reads else None
     together = min(lanes, banks // words)
     consecutive = tuple(
         tuple(range(first, first + together)) for first in range(0, lanes, together)
     )
-    return BankRule(known or consecutive, banks)
+    return BankRule(groups or consecutive, banks)
 
 
 def cycles(
@@ -105,14 +105,16 @@ def access_cost(processor: str, access: Access, *, reads: bool, atomic: bool = F
     total = free = 0
     for addresses in (access.addresses, access.second):
         if addresses is not None:
-            (one,) = cycles(
+            (cycle_count,) = cycles(
                 *(processor, lane_addresses(processor, [access], [addresses]), access.bytes),
                 reads=reads,
                 atomic=atomic,
             )
-            total += int(one)
-            (one,) = cycles_without_conflicts(processor, [access], access.bytes, reads=reads)
-            free += int(one)
+            total += int(cycle_count)
+            (cycle_count,) = cycles_without_conflicts(
+                processor, [access], access.bytes, reads=reads
+            )
+            free += int(cycle_count)
     return BankCost(max(1, total), max(1, free))
 
 
@@ -120,10 +122,10 @@ def access_cost(processor: str, access: Access, *, reads: bool, atomic: bool = F
 def lane_groups(processor: str, width: int, reads: bool) -> npt.NDArray[np.int64]:
     """Return the group number of each lane."""
     groups = bank_rule(processor, width, reads).groups
-    found = np.zeros(sum(map(len, groups)), np.int64)
+    group_of_lane = np.zeros(sum(map(len, groups)), np.int64)
     for number, group in enumerate(groups):
-        found[list(group)] = number
-    return found
+        group_of_lane[list(group)] = number
+    return group_of_lane
 
 
 def lane_addresses(

@@ -27,26 +27,30 @@ def sample_blocks(blocks: int, count: int) -> list[int]:
     return sorted({0, blocks - 1, *spread})
 
 
-def is_uniform(found: Mapping[int, float]) -> bool:
+def is_uniform(durations_by_block: Mapping[int, float]) -> bool:
     """Whether blocks of these lengths are equal."""
-    return min(found.values()) >= (1 - UNIFORM_TOLERANCE) * max(found.values())
+    return min(durations_by_block.values()) >= (1 - UNIFORM_TOLERANCE) * max(
+        durations_by_block.values()
+    )
 
 
-def representative_blocks(found: Mapping[int, float], blocks: int) -> set[int]:
+def representative_blocks(durations_by_block: Mapping[int, float], blocks: int) -> set[int]:
     """Return which run blocks represent the others: all, or all but the last if only that one
     differs, cut off by the end of the data."""
-    inside = {number: length for number, length in found.items() if number != blocks - 1}
-    if inside and not is_uniform(found) and is_uniform(inside):
+    inside = {
+        number: length for number, length in durations_by_block.items() if number != blocks - 1
+    }
+    if inside and not is_uniform(durations_by_block) and is_uniform(inside):
         return set(inside)
-    return set(found)
+    return set(durations_by_block)
 
 
-def block_durations(found: Mapping[int, float], blocks: int) -> tuple[Durations, bool]:
+def block_durations(durations_by_block: Mapping[int, float], blocks: int) -> tuple[Durations, bool]:
     """Return the length of all blocks, and whether a division of their numbers explains it."""
-    if is_uniform(found):
-        return np.full(blocks, sum(found.values()) / len(found)), True
-    numbers = np.array(sorted(found), np.int64)
-    values = np.array([found[number] for number in numbers.tolist()])
+    if is_uniform(durations_by_block):
+        return np.full(blocks, sum(durations_by_block.values()) / len(durations_by_block)), True
+    numbers = np.array(sorted(durations_by_block), np.int64)
+    values = np.array([durations_by_block[number] for number in numbers.tolist()])
     every = np.arange(blocks)
     best: tuple[float, Durations] | None = None
     for period in divisors(blocks)[1:]:  # that may be an axis of the grid

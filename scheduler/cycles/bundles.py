@@ -65,11 +65,11 @@ def _request_key(request: BenchmarkRequest) -> tuple[object, ...]:
     """Return the parts of a request that decide its figures: sizes, strides, and which buffers are
     shared."""
     numbers: dict[str, int] = {}
-    found: list[object] = []
+    key_parts: list[object] = []
     for arg in request.args:
         if isinstance(arg, ScalarArg):
-            found.append((arg.name, arg.value))
+            key_parts.append((arg.name, arg.value))
             continue
         number = numbers.setdefault(arg.buffer, len(numbers))
-        found.append((arg.name, arg.dtype, tuple(arg.size), tuple(arg.stride), number))
-    return tuple(found)
+        key_parts.append((arg.name, arg.dtype, tuple(arg.size), tuple(arg.stride), number))
+    return tuple(key_parts)

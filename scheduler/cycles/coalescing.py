@@ -40,13 +40,13 @@ def transfers(
     accesses: Sequence[Access], *, line: int, transfer: int, stores: bool
 ) -> list[Transfer]:
     """Return the transfer of each access of one instruction, in their order."""
-    found: dict[int, Transfer] = {}
+    transfer_by_position: dict[int, Transfer] = {}
     alike: dict[tuple[int, int], list[int]] = {}
     for position, access in enumerate(accesses):
         alike.setdefault((len(access.addresses), access.bytes), []).append(position)
     for (lanes, width), positions in alike.items():
         if lanes == 0:
-            found |= dict.fromkeys(positions, Transfer((), 0, 0, 0))
+            transfer_by_position |= dict.fromkeys(positions, Transfer((), 0, 0, 0))
             continue
         addresses = np.sort(np.stack([accesses[at].addresses for at in positions]), axis=1)
         lines, is_line = _touched_units(addresses, width, line)
@@ -61,10 +61,10 @@ def transfers(
         for position, (numbers, new, pieces, bytes_used, bytes_moved) in zip(
             positions, rows, strict=True
         ):
-            found[position] = Transfer(
+            transfer_by_position[position] = Transfer(
                 tuple(numbers[new].tolist()), int(pieces), int(bytes_used), int(bytes_moved)
             )
-    return [found[position] for position in range(len(accesses))]
+    return [transfer_by_position[position] for position in range(len(accesses))]
 
 
 def _touched_units(

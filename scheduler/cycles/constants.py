@@ -15,10 +15,10 @@ def machine(target: Target) -> Machine:
 
 def processor_machine(processor: str) -> Machine:
     """Return the figures of a processor by LLVM's name, likewise."""
-    found = amd_gpu(processor).machine
-    if found is None:
+    machine = amd_gpu(processor).machine
+    if machine is None:
         raise KeyError(processor)
-    return found
+    return machine
 
 
 def rates_at(target: Target, end: End) -> Rates:

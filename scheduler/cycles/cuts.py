@@ -92,7 +92,7 @@ def _cuts(
         header = function.blocks[loop.header].first
         # For each wave and each time that it enters the loop: the starts of the iterations, and
         # the end.
-        found: list[list[list[int]]] = []
+        runs_by_wave: list[list[list[int]]] = []
         for wave in waves:
             inside = np.concatenate(([False], members[wave], [False])).astype(np.int8)
             edges = np.flatnonzero(np.diff(inside)).tolist()
@@ -102,8 +102,8 @@ def _cuts(
                 low, high = np.searchsorted(starts, [first, end])
                 if high > low:
                     runs.append([*starts[low:high].tolist(), end])
-            found.append(runs)
-        counts = [[len(run) for run in runs] for runs in found]
+            runs_by_wave.append(runs)
+        counts = [[len(run) for run in runs] for runs in runs_by_wave]
         if all(count == counts[0] for count in counts[1:]):
             groups = [list(range(len(waves)))]
         elif any(members[barrier] for barrier in barriers):
@@ -112,22 +112,26 @@ def _cuts(
             groups = [[number] for number in range(len(waves))]
         for group in groups:
             _cut_runs(
-                [waves[n] for n in group], [found[n] for n in group], [removed[n] for n in group]
+                [waves[n] for n in group],
+                [runs_by_wave[n] for n in group],
+                [removed[n] for n in group],
             )
     return removed
 
 
 def _cut_runs(
-    waves: Sequence[Indices], found: Sequence[list[list[int]]], removed: Sequence[list[_Removed]]
+    waves: Sequence[Indices],
+    runs_by_wave: Sequence[list[list[int]]],
+    removed: Sequence[list[_Removed]],
 ) -> None:
-    for entry in range(len(found[0])):
-        starts = [runs[entry] for runs in found]
+    for entry in range(len(runs_by_wave[0])):
+        starts = [runs[entry] for runs in runs_by_wave]
         if (
             len(starts[0]) - 1
             < SETTLING_ITERATIONS + MEASURED_ITERATIONS + LAST_ITERATIONS + _FEWEST_LEFT_OUT
         ):
             continue
-        if any(one.start <= starts[0][0] < one.end for one in removed[0]):
+        if any(removal.start <= starts[0][0] < removal.end for removal in removed[0]):
             continue
         alike = [
             tuple(

@@ -76,15 +76,15 @@ def decode(
 ) -> tuple[DecodedInstruction, ...]:
     """Decode the instructions of a function; those that are not executed are skipped."""
     gpu = amd_gpu(processor)
-    address, found = 0, []
+    address, decoded = 0, []
     for index, instruction in enumerate(function.instructions):
         line = address // rates.instruction_line
         if executed is None or index in executed:
-            found.append(_decode_instruction(index, instruction, line, gpu, rates))
+            decoded.append(_decode_instruction(index, instruction, line, gpu, rates))
         else:
-            found.append(DecodedInstruction(index, IssueClass.FREE, None, 0, line=line))
+            decoded.append(DecodedInstruction(index, IssueClass.FREE, None, 0, line=line))
         address += encoding_size(instruction)
-    return tuple(found)
+    return tuple(decoded)
 
 
 def _decode_instruction(

@@ -56,10 +56,10 @@ def read_kernels(
     with file.open("rb") as opened:
         begin = opened.read(32)
     if begin.startswith(_OBJECTS):
-        found = reader.read_code_object(
+        code_object = reader.read_code_object(
             file, processor, (asked,) if asked else (), cancellation=cancellation
         )
-        return KernelFile(file.name, found.listing, found.kernels)
+        return KernelFile(file.name, code_object.listing, code_object.kernels)
     try:
         listing = file.read_text("utf-8")
     except UnicodeDecodeError:

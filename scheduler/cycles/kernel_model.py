@@ -247,10 +247,10 @@ class _LaunchModel:
             self._unknown[mnemonic] = max(self._unknown[mnemonic], count)
         for finding in outcome.findings:
             self._note(f"{finding.what}: instruction {finding.instruction}")
-        found: dict[int, list[WaveTrace]] = {}
+        traces_by_block: dict[int, list[WaveTrace]] = {}
         for wave in outcome.traces:
-            found.setdefault(wave.block, []).append(wave)
-        return found
+            traces_by_block.setdefault(wave.block, []).append(wave)
+        return traces_by_block
 
     def _first_round(
         self, decoded: Sequence[DecodedInstruction], traces: Mapping[int, Sequence[WaveTrace]]
@@ -265,7 +265,11 @@ class _LaunchModel:
             return round_of(self._function, decoded, traces[0], rates)
         # After ``reach`` instructions a wave has executed, at least once, the loads that make up
         # nearly all of its loads.
-        loads = {one.index for one in decoded if Counter.LOADS in one.incremented_counters}
+        loads = {
+            instruction.index
+            for instruction in decoded
+            if Counter.LOADS in instruction.incremented_counters
+        }
         reach = 0
         for wave in next(iter(traces.values())):
             indices, starts, counts = np.unique(
@@ -279,8 +283,8 @@ class _LaunchModel:
         reach += 1
         calls = min(self._limits.round_calls, reach + reach // 4 + 8)
         limits = replace(self._limits.emulator, calls=calls)
-        found = self._run(numbers, limits, values=False)
-        every = [wave for waves in found.values() for wave in waves]
+        traces_by_block = self._run(numbers, limits, values=False)
+        every = [wave for waves in traces_by_block.values() for wave in waves]
         whole = [wave for waves in traces.values() for wave in waves]
         return round_of(self._function, decoded, every, rates, whole)
 

@@ -148,13 +148,13 @@ class _Means:
 
     def waits(self) -> dict[StallReason, float]:
         whole = sum(self.spent) or 1.0
-        found = {reason: sum(values) / whole for reason, values in self.stalls.items()}
-        return {reason: share for reason, share in found.items() if share > 0}
+        share_by_reason = {reason: sum(values) / whole for reason, values in self.stalls.items()}
+        return {reason: share for reason, share in share_by_reason.items() if share > 0}
 
     def figures(self) -> tuple[InstructionFigures, ...]:
         figures = []
-        for one in self._modelled.decoded:
-            index = one.index
+        for instruction in self._modelled.decoded:
+            index = instruction.index
             if not self.executed[index]:
                 continue
             sums = InstructionSums()
@@ -162,9 +162,9 @@ class _Means:
                 if touched := block.touched.get(index):
                     sums.add(touched, weight)
             memory: dict[str, float] = {}
-            if sums.count and one.issue_class is IssueClass.LDS:
+            if sums.count and instruction.issue_class is IssueClass.LDS:
                 memory = {"conflict": sums.banks / sums.free if sums.free else 1.0}
-            elif sums.count and one.issue_class is IssueClass.MEMORY:
+            elif sums.count and instruction.issue_class is IssueClass.MEMORY:
                 memory = {
                     "requests": sums.requests / sums.count,
                     "bytes_used": sums.used / sums.count,
@@ -191,7 +191,7 @@ class _Means:
         in the enclosing one."""
         function = self._modelled.function
         others = max(0.0, self._modelled.resident * self._modelled.waves / self._rates.simds - 1)
-        found = []
+        loop_lines = []
         for loop in function.loops:
             outer = loop
             while outer.parent >= 0:
@@ -201,7 +201,7 @@ class _Means:
                 continue
             blocks = [function.blocks[number] for number in loop.blocks]
             busy = self._matrix_share(loop) + others * self._matrix_share(outer)
-            found.append(
+            loop_lines.append(
                 LoopFigures(
                     first=min(block.first for block in blocks),
                     last=max(block.end for block in blocks) - 1,
@@ -210,7 +210,7 @@ class _Means:
                     matrix_busy=min(1.0, busy),
                 )
             )
-        return tuple(found)
+        return tuple(loop_lines)
 
     def _members(self, loop: Loop) -> list[int]:
         blocks = [self._modelled.function.blocks[number] for number in loop.blocks]
@@ -238,7 +238,7 @@ _NAMES = {
 
 def _limits(modelled: ModelledLaunch, means: _Means) -> tuple[ResourceLimit, ...]:
     """Return the least time of each used resource alone, the longest first."""
-    board, known = modelled.board, modelled.machine
+    board, machine = modelled.board, modelled.machine
     limits = []
     for pipe, name in _NAMES.items():
         time = means.pipe[pipe] * means.all_waves / means.instances(pipe) / board.clock_mhz
@@ -249,13 +249,13 @@ def _limits(modelled: ModelledLaunch, means: _Means) -> tuple[ResourceLimit, ...
         limits.append(
             ResourceLimit(
                 MEMORY_LIMIT,
-                Band(*(shared.distinct / (peak * known.memory_share.at(end)) for end in End)),
+                Band(*(shared.distinct / (peak * machine.memory_share.at(end)) for end in End)),
                 f"{_format_bytes(shared.distinct)} distinct, each transferred once",
             )
         )
-        if known.last_level_bytes_s.mid:
+        if machine.last_level_bytes_s.mid:
             fetched = (shared.fetched.low, shared.fetched.mid, shared.fetched.high)
-            rates = (known.last_level_bytes_s.at(end) / 1e6 for end in End)
+            rates = (machine.last_level_bytes_s.at(end) / 1e6 for end in End)
             limits.append(
                 ResourceLimit(
                     LAST_LEVEL_LIMIT,
@@ -264,7 +264,7 @@ def _limits(modelled: ModelledLaunch, means: _Means) -> tuple[ResourceLimit, ...
                 )
             )
         requested = shared.asked / (
-            known.l2_bytes_cycle.mid * board.compute_units * board.clock_mhz
+            machine.l2_bytes_cycle.mid * board.compute_units * board.clock_mhz
         )
         limits.append(
             ResourceLimit(
@@ -274,7 +274,7 @@ def _limits(modelled: ModelledLaunch, means: _Means) -> tuple[ResourceLimit, ...
             )
         )
     limits.sort(key=lambda limit: -limit.time_us.mid)
-    launch = known.launch_us
+    launch = machine.launch_us
     limits.append(
         ResourceLimit(
             "launch",

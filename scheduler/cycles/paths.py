@@ -71,7 +71,11 @@ def paths_of(
 ) -> BlockPaths:
     """Return the paths of one block's waves. ``fresh`` gives, by instruction, the share of lines
     that come from the memory behind L2 (default 1)."""
-    barriers = frozenset(one.index for one in decoded if one.issue_class is IssueClass.BARRIER)
+    barriers = frozenset(
+        instruction.index
+        for instruction in decoded
+        if instruction.issue_class is IssueClass.BARRIER
+    )
     shortened = shorten(function, [trace.executed for trace in traces], barriers)
     effects: list[list[Effect]] = [[None] * len(each.kept) for each in shortened]
     accesses: dict[int, _Accesses] = {}

@@ -88,7 +88,7 @@ def concurrent_blocks(blocks: int, units: int, resident: int, caches: int, most:
 
 def estimate_sharing(
     sampled: Sequence[tuple[BlockPaths, float]],
-    found: Round,
+    first_round: Round,
     memory: Memory,
     rates: Rates,
 ) -> Sharing | None:
@@ -103,13 +103,13 @@ def estimate_sharing(
         return None
     regions: dict[str, list[float]] = {}
     for index, moved in asked.items():
-        at = found.address.get(index)
+        at = first_round.address.get(index)
         region = memory.region_at(at) if at is not None else None
         # An access outside all known buffers is assumed to share with no other.
         name, size = (region.name, float(region.size)) if region else (f"#{index}", moved)
         entry = regions.setdefault(name, [0.0, 0.0, size])
         entry[0] += moved
-        entry[1] += moved * found.fresh.get(index, 1.0)
+        entry[1] += moved * first_round.fresh.get(index, 1.0)
     # L2 keeps between nothing and all of a buffer from one round to the next.
     high = sum(fetched for _, fetched, _ in regions.values())
     low = sum(min(fetched, rates.xcds * size) for _, fetched, size in regions.values())

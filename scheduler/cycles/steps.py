@@ -205,12 +205,12 @@ class PathPreparer:
         from each instruction to the next. The ``run`` instructions before it also precede it in the
         code."""
         index = path[position]
-        known = self._straight.get(index)
-        if known is not None and known[1] <= run:
-            return known[0]
+        straight_needs = self._straight.get(index)
+        if straight_needs is not None and straight_needs[1] <= run:
+            return straight_needs[0]
         instruction, touched = self._decoded[index], self._masks[index]
         reads = instruction.reads if instruction.issue_class is IssueClass.MATRIX else touched
-        found: list[Need] = []
+        latest_first: list[Need] = []
         elapsed, at = 0.0, position
         while at and elapsed <= self._longest:
             at -= 1
@@ -221,8 +221,8 @@ class PathPreparer:
                 continue
             ahead = result.read if result.registers & reads else result.chained
             if sum(ahead) >= elapsed:
-                found.append((position - at, *ahead, result.reason))
-        needs = tuple(reversed(found))
+                latest_first.append((position - at, *ahead, result.reason))
+        needs = tuple(reversed(latest_first))
         if position - at <= run and elapsed > self._longest:
             self._straight[index] = (needs, position - at)
         return needs

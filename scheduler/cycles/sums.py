@@ -86,13 +86,13 @@ def sum_waves(decoded: Sequence[DecodedInstruction], rates: Rates, waves: Sequen
     weight = np.concatenate([of.weights[:count] * wave.block.weight for wave, of, count in each])
     busy = weight * np.concatenate([of.busy[:count] for _, of, count in each])
     after = np.concatenate([of.after[:count] for _, of, count in each])
-    found = [_waits(wave, rates) for wave in waves]
+    waits_by_wave = [_waits(wave, rates) for wave in waves]
     base, time = (
-        np.concatenate([getattr(one, name) for one in found]) for name in ("base", "time")
+        np.concatenate([getattr(one, name) for one in waits_by_wave]) for name in ("base", "time")
     )
-    reason = np.concatenate([one.reason for one in found])
-    until = np.concatenate([one.until for one in found])
-    queued = np.concatenate([one.queued for one in found])
+    reason = np.concatenate([one.reason for one in waits_by_wave])
+    until = np.concatenate([one.until for one in waits_by_wave])
+    queued = np.concatenate([one.queued for one in waits_by_wave])
     totals.executed = _sum_by_index(index, weight, size)
     totals.busy = _sum_by_index(index, busy, size)
     totals.spent = _sum_by_index(index, weight * (time + after - base), size)
@@ -122,19 +122,19 @@ def sum_waves(decoded: Sequence[DecodedInstruction], rates: Rates, waves: Sequen
 def _sum_by_index(
     index: np.ndarray[tuple[int], np.dtype[np.int64]], values: Cycles, size: int
 ) -> list[float]:
-    found: list[float] = np.bincount(index, values, size).tolist()
-    return found
+    sums: list[float] = np.bincount(index, values, size).tolist()
+    return sums
 
 
 def wave_spans(decoded: Sequence[DecodedInstruction], rates: Rates, wave: Wave) -> tuple[Span, ...]:
     """Return what a wave of the timeline waited for and did, in order."""
-    waits, found = _waits(wave, rates), list[Span]()
+    waits, spans = _waits(wave, rates), list[Span]()
 
     def add(
         start: float, end: float, index: int, pipe: Pipe | None, reason: StallReason | None
     ) -> None:
         if end > start:
-            found.append(Span(int(start), int(end), index, pipe, reason))
+            spans.append(Span(int(start), int(end), index, pipe, reason))
 
     rows = zip(
         waits.base.tolist(),
@@ -147,13 +147,13 @@ def wave_spans(decoded: Sequence[DecodedInstruction], rates: Rates, wave: Wave) 
     )
     served = wave.served or {}
     for position, (base, until, time, reason, queued, index) in enumerate(rows):
-        if len(found) >= _SPANS:
+        if len(spans) >= _SPANS:
             break
-        one = decoded[index]
+        instruction = decoded[index]
         if reason >= 0:
             add(base, until, index, None, _REASONS[reason])
         if queued:
             add(until, time, index, None, StallReason.PIPE)
-        if one.pipe is not None:
-            add(time, served.get(position, time + one.busy), index, one.pipe, None)
-    return tuple(found[:_SPANS])
+        if instruction.pipe is not None:
+            add(time, served.get(position, time + instruction.busy), index, instruction.pipe, None)
+    return tuple(spans[:_SPANS])

@@ -52,11 +52,11 @@ def check_bindings(
 
 
 def bind_unbacked(
-    bindings: Bindings, symbols: Mapping[str, SymbolInfo], found: Mapping[str, int]
+    bindings: Bindings, symbols: Mapping[str, SymbolInfo], value_by_symbol: Mapping[str, int]
 ) -> None:
     """Add sizes that were read from data to ``bindings``. Raises ``UserError`` if one is outside
     the range of the export: kernels support only that range."""
-    for name, value in found.items():
+    for name, value in value_by_symbol.items():
         symbol = symbols.get(name)
         maximum = None if symbol is None else symbol.maximum
         if symbol is not None and (

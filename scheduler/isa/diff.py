@@ -58,9 +58,11 @@ def diff(
     for begin_left, begin_right, length in common_runs(old, new, table_bits):
         rows += _gap_rows(left, right, (at_left, begin_left), (at_right, begin_right))
         for step in range(length):
-            one, other = begin_left + step, begin_right + step
-            same = left.instructions[one].operands == right.instructions[other].operands
-            rows.append(DiffRow(Change.SAME if same else Change.RENAMED, one, other))
+            left_index, right_index = begin_left + step, begin_right + step
+            same = (
+                left.instructions[left_index].operands == right.instructions[right_index].operands
+            )
+            rows.append(DiffRow(Change.SAME if same else Change.RENAMED, left_index, right_index))
         at_left, at_right = begin_left + length, begin_right + length
     rows += _gap_rows(left, right, (at_left, len(old)), (at_right, len(new)))
     return tuple(rows)
@@ -86,24 +88,24 @@ def common_runs(
 
 def count_changes(rows: Sequence[DiffRow]) -> dict[Change, int]:
     """Count the rows of each kind."""
-    found = Counter(row.change for row in rows)
-    return {change: found[change] for change in Change}
+    counts = Counter(row.change for row in rows)
+    return {change: counts[change] for change in Change}
 
 
 def _gap_rows(
     left: Function, right: Function, of_left: tuple[int, int], of_right: tuple[int, int]
 ) -> Iterator[DiffRow]:
     """Yield unmatched instructions: side by side if their kinds agree, else one by one."""
-    one, other = of_left[0], of_right[0]
-    while one < of_left[1] and other < of_right[1]:
-        kind: Kind = left.instructions[one].kind
-        if kind is not right.instructions[other].kind:
+    left_index, right_index = of_left[0], of_right[0]
+    while left_index < of_left[1] and right_index < of_right[1]:
+        kind: Kind = left.instructions[left_index].kind
+        if kind is not right.instructions[right_index].kind:
             break
-        yield DiffRow(Change.CHANGED, one, other)
-        one, other = one + 1, other + 1
-    for index in range(one, of_left[1]):
+        yield DiffRow(Change.CHANGED, left_index, right_index)
+        left_index, right_index = left_index + 1, right_index + 1
+    for index in range(left_index, of_left[1]):
         yield DiffRow(Change.REMOVED, index, None)
-    for index in range(other, of_right[1]):
+    for index in range(right_index, of_right[1]):
         yield DiffRow(Change.ADDED, None, index)
 
 
@@ -111,35 +113,37 @@ def _matching_runs(
     old: Sequence[str], new: Sequence[str], table_bits: int
 ) -> list[tuple[int, int, int]]:
     """Return equal runs (left, right, length) that ascend on both sides, in no order."""
-    found: list[tuple[int, int, int]] = []
+    matches: list[tuple[int, int, int]] = []
     work = [(0, len(old), 0, len(new))]
     while work:
         low, high, below, above = work.pop()
         prefix = _common_length(old, new, low, below, min(high - low, above - below), 1)
         if prefix:
-            found.append((low, below, prefix))
+            matches.append((low, below, prefix))
             low, below = low + prefix, below + prefix
         suffix = _common_length(old, new, high - 1, above - 1, min(high - low, above - below), -1)
         if suffix:
             high, above = high - suffix, above - suffix
-            found.append((high, above, suffix))
+            matches.append((high, above, suffix))
         if (high - low) * (above - below) <= table_bits:
             blocks = LCSseq.editops(old[low:high], new[below:above]).as_matching_blocks()
-            found += [(low + one.a, below + one.b, one.size) for one in blocks if one.size]
+            matches += [
+                (low + block.a, below + block.b, block.size) for block in blocks if block.size
+            ]
             continue
-        for one, other in _cuts(old, new, (low, high), (below, above)):
-            work.append((low, one, below, other))
-            low, below = one, other
+        for old_cut, new_cut in _cuts(old, new, (low, high), (below, above)):
+            work.append((low, old_cut, below, new_cut))
+            low, below = old_cut, new_cut
         work.append((low, high, below, above))
-    return found
+    return matches
 
 
 def _common_length(
-    old: Sequence[str], new: Sequence[str], one: int, other: int, most: int, step: int
+    old: Sequence[str], new: Sequence[str], old_start: int, new_start: int, most: int, step: int
 ) -> int:
     """Count how many lines agree from there on, forwards or backwards."""
     count = 0
-    while count < most and old[one + step * count] == new[other + step * count]:
+    while count < most and old[old_start + step * count] == new[new_start + step * count]:
         count += 1
     return count
 
@@ -169,9 +173,9 @@ def _anchors(
 ) -> list[tuple[int, int]]:
     """Return the positions of runs of lines that occur once on each side, in ascending order on
     both."""
-    left = _unique(old, *of_old, run)
+    place_of_key = _unique(old, *of_old, run)
     right = _unique(new, *of_new, run)
-    pairs = sorted((place, right[key]) for key, place in left.items() if key in right)
+    pairs = sorted((place, right[key]) for key, place in place_of_key.items() if key in right)
     return _longest_increasing(pairs)
 
 

@@ -119,13 +119,13 @@ def _dominators(order: list[int], predecessors: list[list[int]]) -> dict[int, in
     position = {block: place for place, block in enumerate(order)}
     dominator = {order[0]: order[0]}
 
-    def meet(one: int, other: int) -> int:
-        while one != other:
-            while position[one] > position[other]:
-                one = dominator[one]
-            while position[other] > position[one]:
-                other = dominator[other]
-        return one
+    def meet(first: int, second: int) -> int:
+        while first != second:
+            while position[first] > position[second]:
+                first = dominator[first]
+            while position[second] > position[first]:
+                second = dominator[second]
+        return first
 
     changed = True
     while changed:

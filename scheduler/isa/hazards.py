@@ -48,7 +48,11 @@ def code_size_hazards(code_bytes: int, target: str) -> tuple[Hazard, ...]:
 def private_memory_hazards(function: Function) -> tuple[Hazard, ...]:
     """Return the instructions that access a thread's private memory: spilled registers, and arrays
     whose index is known only at run time."""
-    lines = tuple(one.line for one in function.instructions if one.kind is Kind.SCRATCH)
+    lines = tuple(
+        instruction.line
+        for instruction in function.instructions
+        if instruction.kind is Kind.SCRATCH
+    )
     if not lines:
         return ()
     verb = " accesses" if len(lines) == 1 else "s access"

@@ -187,11 +187,11 @@ _INCLUDED = "include/"  # the link to Kiln's headers next to each compiled sourc
 
 def header_of(path: str) -> str:
     """Return which of Kiln's headers a debug path names; "" for any other file."""
-    _, found, name = f"/{path}".partition(f"/{_INCLUDED}")
-    return name if found else ""
+    _, separator, name = f"/{path}".partition(f"/{_INCLUDED}")
+    return name if separator else ""
 
 
 def count_kinds(instructions: Iterable[Instruction]) -> dict[Kind, int]:
     """Count the instructions of each class; classes without any are left out."""
-    found = Counter(instruction.kind for instruction in instructions)
-    return {kind: found[kind] for kind in Kind if found[kind]}
+    counts = Counter(instruction.kind for instruction in instructions)
+    return {kind: counts[kind] for kind in Kind if counts[kind]}

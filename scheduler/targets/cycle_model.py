@@ -73,8 +73,8 @@ def pipe_rates(matrix: Mapping[str, int], **narrow: int) -> tuple[tuple[str, int
     """Return the rates of the matrix pipes by element, from a board's; 8 bits: integers and floats
     alike. ``narrow`` adds those that no board lists (``bits4`` ...)."""
     names = {"i8": "8", "tf32": "xf32"}
-    found = {names.get(name, name): rate for name, rate in matrix.items() if name[:2] != "f8"}
-    return (*found.items(), *((name.removeprefix("bits"), rate) for name, rate in narrow.items()))
+    rates = {names.get(name, name): rate for name, rate in matrix.items() if name[:2] != "f8"}
+    return (*rates.items(), *((name.removeprefix("bits"), rate) for name, rate in narrow.items()))
 
 
 def exact(value: float, unit: str, source: str) -> Constant:

@@ -55,7 +55,9 @@ class Hardware:
     def facts(self) -> dict[str, Any]:
         """Return the properties for tables by name, in JSON's own types."""
         values = asdict(self)
-        return {one.name: values[one.name] for one in fields(self) if _ENGINE not in one.metadata}
+        return {
+            fact.name: values[fact.name] for fact in fields(self) if _ENGINE not in fact.metadata
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +99,7 @@ class HipHardware(Hardware):
     def matrix(self) -> str:
         """The family of its matrix instructions: mfma (CDNA), wmma (RDNA3 and later), mma (NVIDIA)
         or ""."""
-        return next((one.family for one in self.matrix_instructions), "")
+        return next((instruction.family for instruction in self.matrix_instructions), "")
 
     @property
     def matrix_instructions(self) -> tuple[MatrixInstruction, ...]:

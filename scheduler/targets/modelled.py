@@ -63,11 +63,11 @@ def _unknown_device(identifier: str) -> str:
 
 
 def _list_devices() -> str:
-    found = [
+    device_names = [
         f"{DEVICE_PREFIX}{target} ({', '.join(_short_name(board) for board in boards(target))})"
         for target in TARGETS
     ]
-    return ", ".join(found)
+    return ", ".join(device_names)
 
 
 def _short_name(board: Board) -> str:

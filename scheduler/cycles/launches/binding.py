@@ -74,18 +74,20 @@ def _order_arguments(
     unknown = text.arguments.keys() - set(names)
     if unknown:
         known = ", ".join(dict.fromkeys(filter(None, names))) or "none with a name"
-        one = shorten(min(unknown))
-        raise UserError(f"{what}: no argument {one}; known: {shorten(known, 600)}")
-    found: list[Argument] = []
+        unknown_name = shorten(min(unknown))
+        raise UserError(f"{what}: no argument {unknown_name}; known: {shorten(known, 600)}")
+    ordered_arguments: list[Argument] = []
     for number, place in enumerate(places):
         name = names[number]
         if name in text.arguments:
-            found.append(text.arguments[name])
+            ordered_arguments.append(text.arguments[name])
         elif text.others is None:
             raise UserError(f"{what}: {_name(number, names)} is missing; set it, or others")
         else:
-            found.append(None if place.kind == _BUFFER and text.others == 0 else text.others)
-    return found
+            ordered_arguments.append(
+                None if place.kind == _BUFFER and text.others == 0 else text.others
+            )
+    return ordered_arguments
 
 
 def _map_buffers(arguments: Sequence[Argument], memory: Memory, what: str) -> Addresses:

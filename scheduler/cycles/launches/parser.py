@@ -100,7 +100,7 @@ def read_launch(content: str | bytes, what: str = "launch") -> LaunchSpec:
     arguments: tuple[Argument, ...] | dict[str, Argument]
     if isinstance(entries, list):
         arguments = tuple(
-            _argument(f"{what}: arguments[{i}]", one) for i, one in enumerate(entries)
+            _argument(f"{what}: arguments[{i}]", entry) for i, entry in enumerate(entries)
         )
         if "others" in data:
             raise UserError(f"{what}: others: for named arguments only")
@@ -130,8 +130,10 @@ def validator() -> Any:
 def _describe_error(error: Any) -> str:
     if list(error.absolute_path) == ["arguments"] and error.context:
         # The error of the wrong argument, for arguments as a list or by name.
-        error = max(error.context, key=lambda one: len(one.absolute_path))
-    path = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in error.absolute_path)
+        error = max(error.context, key=lambda part: len(part.absolute_path))
+    path = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path
+    )
     prefix = f"{path.removeprefix('.')}: " if path else ""
     if error.validator != "oneOf":
         return f"{prefix}{error.message}"
@@ -149,7 +151,7 @@ def _argument(at: str, value: Any) -> Argument:
         return tuple(value)
     if "struct" in value:
         members = enumerate(value["struct"])
-        return Struct(tuple(_member(f"{at}.struct[{place}]", one) for place, one in members))
+        return Struct(tuple(_member(f"{at}.struct[{place}]", member) for place, member in members))
     return _bytes(at, value) if "bytes" in value else _pointer(at, value)
 
 

@@ -106,7 +106,7 @@ def attention(a: Args) -> Array:
         mask = np.broadcast_to(mask, (*batch, rows, columns))
     causal = np.arange(columns) <= np.arange(rows)[:, None] if a["is_causal"] else None
     chance = a["dropout_p"]
-    left = keep_mask(a, (*batch, rows, columns), chance) if 0 < chance < 1 else None
+    kept = keep_mask(a, (*batch, rows, columns), chance) if 0 < chance < 1 else None
     result = np.empty((*batch, rows, value.shape[-1]))
     for index in np.ndindex(*batch):
         scores = (query[index] * scale) @ key[index].swapaxes(-1, -2)
@@ -119,7 +119,7 @@ def attention(a: Args) -> Array:
         weights = softmax_or_zeros(scores, -1)
         if chance:
             weights = (
-                np.zeros_like(scores) if left is None else weights * left[index] / (1 - chance)
+                np.zeros_like(scores) if kept is None else weights * kept[index] / (1 - chance)
             )
         result[index] = weights @ value[index]
     return result

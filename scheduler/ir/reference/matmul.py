@@ -117,12 +117,12 @@ def inner(a: Args) -> Any:
 
 def tensordot(a: Args) -> Any:
     x, y = a["self"], a["other"]
-    for one, two in zip(a["dims_self"], a["dims_other"], strict=True):
+    for x_dim, y_dim in zip(a["dims_self"], a["dims_other"], strict=True):
         # An extent of 1 is broadcast.
-        if x.shape[one] == 1 != y.shape[two]:
-            x = np.repeat(x, y.shape[two], one)
-        elif y.shape[two] == 1 != x.shape[one]:
-            y = np.repeat(y, x.shape[one], two)
+        if x.shape[x_dim] == 1 != y.shape[y_dim]:
+            x = np.repeat(x, y.shape[y_dim], x_dim)
+        elif y.shape[y_dim] == 1 != x.shape[x_dim]:
+            y = np.repeat(y, x.shape[x_dim], y_dim)
     return np.tensordot(x, y, (a["dims_self"], a["dims_other"]))
 
 

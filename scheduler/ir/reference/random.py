@@ -255,8 +255,8 @@ def native_dropout(a: Args) -> Any:
     x, p = a["input"], a["p"]
     if a["train"] is False or p == 0:
         return np.array(x), np.ones(x.shape, bool)
-    left = np.zeros(x.shape, bool) if p == 1 else keep_mask(a, x.shape, p)
-    return np.where(left, x / (1 - p if p != 1 else 1), 0.0), left
+    kept = np.zeros(x.shape, bool) if p == 1 else keep_mask(a, x.shape, p)
+    return np.where(kept, x / (1 - p if p != 1 else 1), 0.0), kept
 
 
 def native_dropout_backward(a: Args) -> Any:

@@ -153,12 +153,12 @@ _MODIFIERS = {
 def describe(mnemonic: str) -> Description | None:
     """Describe a SASS instruction; None for unknown names, including PTX."""
     name, *modifiers = mnemonic.split(".")
-    found = look_up(_ROWS, name, {})
+    description = look_up(_ROWS, name, {})
     own = _MODIFIERS.get(name, {})
-    here = [own[one] for one in modifiers if one in own]
-    if found is None or not here:
-        return found
-    return Description(found.title, f"{found.text} {' '.join(here)}")
+    here = [own[modifier] for modifier in modifiers if modifier in own]
+    if description is None or not here:
+        return description
+    return Description(description.title, f"{description.text} {' '.join(here)}")
 
 
 _RATED: tuple[tuple[str, str], ...] = (

@@ -21,18 +21,21 @@ _PTX_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64|128)\b")
 def hazards(function: Function) -> tuple[Hazard, ...]:
     """Return hazards: local memory, narrow accesses to global memory in the inner loop, and, from
     the addresses of SASS, bank conflicts and uncoalesced accesses."""
-    found = list(private_memory_hazards(function))
+    hazard_list = list(private_memory_hazards(function))
     if not function.instructions[0].mnemonic[0].islower():  # SASS
-        found += access_hazards.access_hazards(function)
+        hazard_list += access_hazards.access_hazards(function)
     if (loop := function.inner_loop()) is not None:
-        widths = {one.line: width_bytes(one) for one in function.loop_instructions(loop)}
+        widths = {
+            instruction.line: width_bytes(instruction)
+            for instruction in function.loop_instructions(loop)
+        }
         narrow = {line: width for line, width in widths.items() if 0 < width < _WIDE}
         if narrow:
             counts = sorted(Counter(narrow.values()).items())
             figures = ", ".join(f"{count} of {width} B" for width, count in counts)
             text = f"accesses to global memory in the inner loop narrower than {_WIDE} B: {figures}"
-            found.append(Hazard(HazardKind.NARROW, text, tuple(narrow)))
-    return tuple(found)
+            hazard_list.append(Hazard(HazardKind.NARROW, text, tuple(narrow)))
+    return tuple(hazard_list)
 
 
 def width_bytes(instruction: Instruction) -> int:
@@ -53,4 +56,4 @@ def width_bytes(instruction: Instruction) -> int:
     name, *suffixes = mnemonic.split(".")
     if name not in _MOVES:
         return 0
-    return next((_BYTES[one] for one in suffixes if one in _BYTES), 4)
+    return next((_BYTES[suffix] for suffix in suffixes if suffix in _BYTES), 4)

@@ -82,13 +82,13 @@ def states(function: Function, indices: Set[int]) -> dict[int, State]:
                 entry[successor] = dict(after)
                 if successor not in waiting:
                     waiting.append(successor)
-    found: dict[int, State] = {}
+    state_by_index: dict[int, State] = {}
     for number, state in entry.items():
         for index in range(blocks[number].first, blocks[number].end):
             if index in indices:
-                found[index] = dict(state)
+                state_by_index[index] = dict(state)
             _transfer(state, function.instructions[index])
-    return found
+    return state_by_index
 
 
 def _meet(first: State, second: State) -> dict[int, _RegisterValue | None]:
@@ -337,11 +337,13 @@ def _lop3(_: list[str], sources: list[LaneValue | None]) -> LaneValue | None:
         return UNKNOWN_UNIFORM if a.is_uniform and b.is_uniform and c.is_uniform else None
     numbers = []
     for x, y, z in zip(a.numbers, b.numbers, c.numbers, strict=True):
-        found = 0
+        result = 0
         for case in range(8):
             if rule >> case & 1:
-                found |= (x if case & 4 else ~x) & (y if case & 2 else ~y) & (z if case & 1 else ~z)
-        numbers.append(found & _MASK)
+                result |= (
+                    (x if case & 4 else ~x) & (y if case & 2 else ~y) & (z if case & 1 else ~z)
+                )
+        numbers.append(result & _MASK)
     return LaneValue(tuple(numbers))
 
 

@@ -65,10 +65,12 @@ def live_registers(function: Function) -> LiveRegisters:
 def _call_effect(callee: Function) -> tuple[int, int]:
     """Return what a called function reads of its caller's registers, and what it writes. Functions
     that NVIDIA's compiler adds (a division's rare cases) make no calls themselves."""
-    found = [registers(one.mnemonic, one.operands) for one in callee.instructions]
+    found = [
+        registers(instruction.mnemonic, instruction.operands) for instruction in callee.instructions
+    ]
     effects = [
-        _Effect(reads, writes, 0 if one.conditional else writes)
-        for one, (reads, writes) in zip(callee.instructions, found, strict=True)
+        _Effect(reads, writes, 0 if instruction.conditional else writes)
+        for instruction, (reads, writes) in zip(callee.instructions, found, strict=True)
     ]
     out = _live_out(callee, effects)[0]
     first = callee.blocks[0]
@@ -88,7 +90,7 @@ def _defined(function: Function, effects: list[_Effect]) -> list[int]:
     """Return what may have been written before each block; all registers before a called
     function."""
     blocks = function.blocks
-    is_kernel = any(one.mnemonic == _KERNEL_EXIT for one in function.instructions)
+    is_kernel = any(instruction.mnemonic == _KERNEL_EXIT for instruction in function.instructions)
     writes = [0] * len(blocks)
     for number, block in enumerate(blocks):
         for effect in effects[block.first : block.end]:

@@ -33,32 +33,33 @@ def next_step(demand: Demand, target: Target) -> NextStep | None:
 
     None when the hardware's maximum is reached, or when no change of one resource helps.
     """
-    now = occupancy(demand, target)
-    if now.limiter in _AMOUNTS:
-        name, least, one, many = _AMOUNTS[now.limiter]
-        amount: int = getattr(demand, name)
+    current = occupancy(demand, target)
+    if current.limiter in _AMOUNTS:
+        field, least, singular, plural = _AMOUNTS[current.limiter]
+        amount: int = getattr(demand, field)
 
         def warps(count: int) -> int:
-            changed: dict[str, Any] = {name: count}
+            changed: dict[str, Any] = {field: count}
             return occupancy(replace(demand, **changed), target).warps
 
-        have = greatest_amount_with_more_waves(amount, least, now.warps, warps)
-        if have is None:
+        reduced_amount = greatest_amount_with_more_waves(amount, least, current.warps, warps)
+        if reduced_amount is None:
             return None
-        change, more = amount - have, warps(have)
-        text = f"{change} fewer {one if change == 1 else many}: {now.warps} → {more} warps"
-        return NextStep(now.limiter, have, more, text)
+        change, new_warps = amount - reduced_amount, warps(reduced_amount)
+        unit = singular if change == 1 else plural
+        text = f"{change} fewer {unit}: {current.warps} → {new_warps} warps"
+        return NextStep(current.limiter, reduced_amount, new_warps, text)
     # The nearest block size in whole warps: a smaller one if one more block does not fit, a larger
     # one if an SM takes no more blocks.
     wavefront = target.wavefront
-    if now.limiter is Limiter.BLOCKS:
+    if current.limiter is Limiter.BLOCKS:
         first = (demand.threads // wavefront + 1) * wavefront
         sizes = range(first, _MOST_THREADS + 1, wavefront)
     else:
         sizes = range((demand.threads - 1) // wavefront * wavefront, 0, -wavefront)
     for threads in sizes:
-        more = occupancy(replace(demand, threads=threads), target).warps
-        if more > now.warps:
-            text = f"blocks of {threads} threads: {now.warps} → {more} warps"
-            return NextStep(now.limiter, threads, more, text)
+        new_warps = occupancy(replace(demand, threads=threads), target).warps
+        if new_warps > current.warps:
+            text = f"blocks of {threads} threads: {current.warps} → {new_warps} warps"
+            return NextStep(current.limiter, threads, new_warps, text)
     return None

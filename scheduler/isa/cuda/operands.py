@@ -111,7 +111,7 @@ def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
 
 def _matrix_widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
     if name.endswith("GMMA"):  # four warps: 64 rows; an A in registers has 16 columns
-        shape = next((match for one in suffixes if (match := _WARPGROUP.match(one))), None)
+        shape = next((match for suffix in suffixes if (match := _WARPGROUP.match(suffix))), None)
         of_f32 = int(shape[1]) // 2 if shape else 1
         result = of_f32 // 2 if suffixes[1:2] == ["F16"] else of_f32
         return result, (4, result)

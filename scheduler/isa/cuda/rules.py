@@ -83,16 +83,16 @@ class CudaRules(OccupancyRules):
         return bool(resources["spill_store_bytes"] or resources["spill_load_bytes"])
 
     def hazards(self, resources: Resources, target: Target) -> tuple[Hazard, ...]:
-        found = []
+        hazard_list = []
         if self.spills(resources):
             stored, loaded = resources["spill_store_bytes"], resources["spill_load_bytes"]
             text = f"{stored} bytes of registers stored to local memory, {loaded} bytes loaded"
             text += " per thread"
-            found.append(Hazard(HazardKind.SPILLS, text))
+            hazard_list.append(Hazard(HazardKind.SPILLS, text))
         if resources["stack_bytes"]:
             text = f"{resources['stack_bytes']} bytes of local memory per thread"
-            found.append(Hazard(HazardKind.SCRATCH, text))
-        return (*found, *code_size_hazards(resources.get("code_bytes", 0), target.name))
+            hazard_list.append(Hazard(HazardKind.SCRATCH, text))
+        return (*hazard_list, *code_size_hazards(resources.get("code_bytes", 0), target.name))
 
     def next_steps(
         self,

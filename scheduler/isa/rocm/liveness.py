@@ -72,8 +72,8 @@ def registers(mnemonic: str, operands: str) -> tuple[int, int]:
     if "::" in operands:  # two operations issued as one
         first, second = operands.split("::", 1)
         name, _, rest = second.strip().partition(" ")
-        one, other = registers(mnemonic, first.strip()), registers(name, rest)
-        return one[0] | other[0], one[1] | other[1]
+        first_half, second_half = registers(mnemonic, first.strip()), registers(name, rest)
+        return first_half[0] | second_half[0], first_half[1] | second_half[1]
     result, separator, sources = operands.partition(",")
     if not _has_result(mnemonic, operands):
         return register_mask(operands), 0
@@ -102,10 +102,10 @@ def _has_result(mnemonic: str, operands: str) -> bool:
 
 def register_mask(text: str) -> int:
     """Return the vector registers that a text names, as in ``registers``."""
-    found = 0
+    mask = 0
     for match in _REGISTER.finditer(text):
         first = int(match[2] or match[3])
         last = int(match[4]) if match[4] else first
         offset = _AGPR if match[1] == "a" else 0
-        found |= ((1 << (last - first + 1)) - 1) << (first + offset)
-    return found
+        mask |= ((1 << (last - first + 1)) - 1) << (first + offset)
+    return mask

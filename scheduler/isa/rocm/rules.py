@@ -91,14 +91,14 @@ class AmdRules(OccupancyRules):
 
     def hazards(self, resources: Resources, target: Target) -> tuple[Hazard, ...]:
         figures = AmdResources(**resources)
-        found = []
+        hazard_list = []
         if figures.vgpr_spills + figures.sgpr_spills:
             text = f"{figures.vgpr_spills} VGPRs and {figures.sgpr_spills} SGPRs spilled"
-            found.append(Hazard(HazardKind.SPILLS, text))
+            hazard_list.append(Hazard(HazardKind.SPILLS, text))
         if figures.scratch_bytes:
             text = f"{figures.scratch_bytes} bytes of scratch memory per lane"
-            found.append(Hazard(HazardKind.SCRATCH, text))
-        return (*found, *code_size_hazards(figures.code_bytes, target.name))
+            hazard_list.append(Hazard(HazardKind.SCRATCH, text))
+        return (*hazard_list, *code_size_hazards(figures.code_bytes, target.name))
 
     def next_steps(
         self,

@@ -83,14 +83,16 @@ def restrict_lanes(g: Group, lanes: Mask) -> Iterator[None]:
 def select_by_aperture(at: AddressFunction, move: Callable[[Space, AddressFunction], Step]) -> Step:
     """Split a generic address by its upper half: LDS, scratch, or global memory."""
     spaces: tuple[tuple[int, Space], ...] = ((SHARED_APERTURE, LDS), (PRIVATE_APERTURE, SCRATCH))
-    found: list[Addresses] = []
-    steps = [(upper, move(space, lambda _: found[-1] & 0xFFFF_FFFF)) for upper, space in spaces]
-    plain = move(GLOBAL, lambda _: found[-1])
+    address_stack: list[Addresses] = []
+    steps = [
+        (upper, move(space, lambda _: address_stack[-1] & 0xFFFF_FFFF)) for upper, space in spaces
+    ]
+    plain = move(GLOBAL, lambda _: address_stack[-1])
 
     def step(g: Group) -> None:
         addresses = at(g)
         upper = addresses >> 32
-        found.append(addresses)
+        address_stack.append(addresses)
         for aperture, each in steps:
             here = (upper == aperture) & g.mask
             if here.any():
@@ -100,6 +102,6 @@ def select_by_aperture(at: AddressFunction, move: Callable[[Space, AddressFuncti
         if (rest & g.mask).any():
             with restrict_lanes(g, rest):
                 plain(g)
-        found.pop()
+        address_stack.pop()
 
     return step

@@ -138,12 +138,14 @@ def lds_operation(name: str) -> AtomicOperation | None:
 
 
 def _integers(verb: str, words: int) -> AtomicOperation | None:
-    found = _INTEGERS.get(verb)
-    if found is None:
+    integer_operation = _INTEGERS.get(verb)
+    if integer_operation is None:
         return None
     signed = (np.int32, np.int64)
     unsigned = (np.uint32, np.uint64)
-    return AtomicOperation(words, (signed if found[0] else unsigned)[words - 1], found[1])
+    return AtomicOperation(
+        words, (signed if integer_operation[0] else unsigned)[words - 1], integer_operation[1]
+    )
 
 
 def _compare_and_swap(words: int) -> AtomicOperation:

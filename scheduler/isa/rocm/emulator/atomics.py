@@ -72,13 +72,13 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     operation = atomic_operations.memory_operation(rest)
     if operation is None:
         return None
-    found = list(operands.operands)
+    remaining = list(operands.operands)
     if space == "flat":
-        found.append(Operand(RegisterFile.OFF, text="off"))
-    result = row_of(_vector(found.pop(0)), accumulation) if has_return(operands.words) else None
-    if len(found) != 3:
+        remaining.append(Operand(RegisterFile.OFF, text="off"))
+    result = row_of(_vector(remaining.pop(0)), accumulation) if has_return(operands.words) else None
+    if len(remaining) != 3:
         raise UnreadableError(name)
-    address, data, base = found
+    address, data, base = remaining
     rows = [row_of(_vector(data), accumulation)]
     at = global_address(address, base, operands.number("offset"), accumulation)
     if space == "global":
@@ -93,9 +93,9 @@ def make_lds(name: str, operands: Operands, accumulation: int, index: int) -> St
     operation = atomic_operations.lds_operation(name)
     if operation is None:
         return None
-    found = list(operands.operands)
-    result = row_of(_vector(found.pop(0)), accumulation) if "_rtn_" in name else None
-    address, *data = found
+    remaining = list(operands.operands)
+    result = row_of(_vector(remaining.pop(0)), accumulation) if "_rtn_" in name else None
+    address, *data = remaining
     rows = [row_of(_vector(each), accumulation) for each in data]
     if len(rows) != (2 if operation.compares else 1):
         raise UnreadableError(name)

@@ -53,11 +53,11 @@ def step_of(row: BlockRow, operands: Operands, accumulation: int, index: int) ->
         blocks = [read(g) for read in reads]
         if row.reads_old:
             blocks.append(g.v[start:end].transpose(1, 0, 2))
-        found = row.compute(*blocks, modifiers=modifiers).transpose(1, 0, 2)
+        result = row.compute(*blocks, modifiers=modifiers).transpose(1, 0, 2)
         if matrix or g.full:
-            g.v[start:end] = found
+            g.v[start:end] = result
         else:
-            np.copyto(g.v[start:end], found, where=g.mask)
+            np.copyto(g.v[start:end], result, where=g.mask)
 
     return step
 

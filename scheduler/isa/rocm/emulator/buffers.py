@@ -124,13 +124,13 @@ def make(
     if not name.startswith("buffer_"):
         return None
     verb, _, kind = name.removeprefix("buffer_").partition("_")
-    found = list(operands.operands)
+    remaining = list(operands.operands)
     if verb == "atomic":
         operation = atomic_operations.memory_operation(kind)
         if operation is None:
             return None
-        row = row_of(found.pop(0), accumulation)
-        buffer = parse_buffer(found, operands, accumulation, by_stride)
+        row = row_of(remaining.pop(0), accumulation)
+        buffer = parse_buffer(remaining, operands, accumulation, by_stride)
         word_transfer = Transfer(4 * operation.words)
         returns = has_return(operands.words)
         step = atomic_step(
@@ -144,8 +144,8 @@ def make(
     transfer = transfer_of(kind.removeprefix("lds_"), verb == "load")
     if transfer is None:
         return None
-    data = None if to_lds else found.pop(0)
-    buffer = parse_buffer(found, operands, accumulation, by_stride)
+    data = None if to_lds else remaining.pop(0)
+    buffer = parse_buffer(remaining, operands, accumulation, by_stride)
     if data is None:
         at: AddressFunction = buffer.addresses
         step = load_to_lds_step(at, operands.number("offset"), transfer, index)

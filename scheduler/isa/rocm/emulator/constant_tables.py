@@ -32,15 +32,15 @@ _ALIGN = 256
 def read_tables(listing: str) -> dict[str, bytes]:
     """Return the bytes of each symbol that instructions refer to, if the listing has them."""
     names = {match[1] for match in REFERENCE.finditer(listing)}
-    found: dict[str, bytes] = {}
-    left = _MAX_BYTES
+    tables: dict[str, bytes] = {}
+    remaining_bytes = _MAX_BYTES
     if not names:
-        return found
+        return tables
     for label in _LABEL.finditer(listing):
-        if label[1] in names and label[1] not in found:
-            found[label[1]] = _bytes(listing, label.end(), left)
-            left -= len(found[label[1]])
-    return found
+        if label[1] in names and label[1] not in tables:
+            tables[label[1]] = _bytes(listing, label.end(), remaining_bytes)
+            remaining_bytes -= len(tables[label[1]])
+    return tables
 
 
 def _bytes(listing: str, at: int, limit: int) -> bytes:

@@ -246,10 +246,10 @@ class DecodedProgram:
 def decode_program(program: Program, addresses: Mapping[tuple[str, str], int]) -> DecodedProgram:
     """Decode a program, once per program and position of its tables."""
     key = tuple(sorted(addresses.items()))
-    found = program.cache.get(key)
-    if not isinstance(found, DecodedProgram):
-        found = program.cache[key] = DecodedProgram(program, addresses)
-    return found
+    decoded = program.cache.get(key)
+    if not isinstance(decoded, DecodedProgram):
+        decoded = program.cache[key] = DecodedProgram(program, addresses)
+    return decoded
 
 
 def _writes_exec(instruction: Instruction) -> bool:

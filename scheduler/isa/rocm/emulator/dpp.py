@@ -63,8 +63,10 @@ def _permute(size: int) -> Control:
     """Lanes chosen within groups of that size."""
 
     def permute(lane: Lanes, choice: tuple[int, ...]) -> Lanes:
-        found: Lanes = (lane & -size) | np.array([*choice, *[0] * size][:size])[lane & (size - 1)]
-        return found
+        source_lanes: Lanes = (lane & -size) | np.array([*choice, *[0] * size][:size])[
+            lane & (size - 1)
+        ]
+        return source_lanes
 
     return permute
 

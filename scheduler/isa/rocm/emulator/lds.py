@@ -23,14 +23,14 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     two = _TWO.fullmatch(name)
     if two:
         return _pair(two, operands, accumulation, index)
-    one = _ONE.fullmatch(name)
-    transfer = transfer_of(one[2], one[1] == "read") if one else None
-    if one is None or transfer is None or len(operands.operands) != 2:
+    match = _ONE.fullmatch(name)
+    transfer = transfer_of(match[2], match[1] == "read") if match else None
+    if match is None or transfer is None or len(operands.operands) != 2:
         return None
     first, second = operands.operands
-    data, address = (first, second) if one[1] == "read" else (second, first)
+    data, address = (first, second) if match[1] == "read" else (second, first)
     at = lds_address(address, operands.number("offset"), accumulation)
-    move = load_step if one[1] == "read" else store_step
+    move = load_step if match[1] == "read" else store_step
     if transfer.size == 2 and data.half:
         transfer = Transfer(2, transfer.signed, 1 if data.half == "h" else 0)
     return move(LDS, at, row_of(data, accumulation), transfer, index)
@@ -49,8 +49,8 @@ def _pair(match: re.Match[str], operands: Operands, accumulation: int, index: in
         rows = [row, row + transfer.words]
     else:
         address, *data = operands.operands
-        one, other = (row_of(operand, accumulation) for operand in data)
-        rows = [one, other]
+        first_row, second_row = (row_of(operand, accumulation) for operand in data)
+        rows = [first_row, second_row]
     at = lds_address(address, 0, accumulation)
 
     def step(g: Group) -> None:

@@ -71,7 +71,7 @@ def build_trace(block: int, wave: int, parts: list[tuple[Segment, int]], cut: bo
     """Build a wave's trace from its segments, with its number in each."""
     executed: list[npt.NDArray[np.int32]] = []
     active: list[npt.NDArray[np.uint8]] = []
-    found: dict[int, tuple[AccessRecord, int]] = {}
+    record_by_step: dict[int, tuple[AccessRecord, int]] = {}
     position = 0
     for segment, column in parts:
         starts: list[int] = []
@@ -89,12 +89,12 @@ def build_trace(block: int, wave: int, parts: list[tuple[Segment, int]], cut: bo
             if start >= 0:
                 at = start + record.instruction - segment.runs[record.run][0]
                 if record.mask is None or record.mask[column].any():
-                    found[at] = (record, column)
+                    record_by_step[at] = (record, column)
     return WaveTrace(
         block,
         wave,
         np.concatenate(executed) if executed else np.zeros(0, np.int32),
         np.concatenate(active) if active else np.zeros(0, np.uint8),
-        Accesses(found),
+        Accesses(record_by_step),
         cut,
     )

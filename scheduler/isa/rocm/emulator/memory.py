@@ -226,8 +226,8 @@ class Memory:
         if not slots.all():
             self._make_pages(region, np.unique(pages[slots == 0]))
             slots = region.table[pages]
-        found: Addresses = slots.astype(np.int64)
-        return found
+        slot_numbers: Addresses = slots.astype(np.int64)
+        return slot_numbers
 
     def _positions(self, region: Region, offsets: Addresses) -> Addresses:
         """Return word positions in the pool."""

@@ -81,8 +81,8 @@ class Operands:
 
     def number(self, name: str, default: int = 0) -> int:
         """Return a modifier's first value."""
-        found = self.modifiers.get(name)
-        return found[0] if found else default
+        values = self.modifiers.get(name)
+        return values[0] if values else default
 
 
 def parse(text: str) -> Operands:

@@ -21,9 +21,9 @@ Step = Callable[[Group], None]
 def step_of(row: AluRow, operands: Operands) -> Step:
     """``s_add_f32``, ``s_cmp_lt_f32``, ``v_s_rcp_f32``."""
     kind = row.results[0]
-    found = list(operands.operands)
-    results = [] if kind is Type.MASK else found[:1]
-    sources = found[len(results) :]
+    operand_list = list(operands.operands)
+    results = [] if kind is Type.MASK else operand_list[:1]
+    sources = operand_list[len(results) :]
     if row.accumulates:
         sources = [*sources, *results]
     if len(sources) != len(row.sources):

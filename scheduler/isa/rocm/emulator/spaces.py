@@ -101,14 +101,14 @@ class LocalSpace(Space):
             rows = store.view(np.uint8)[flat[:, None] + np.arange(transfer.size)]
             return np.ascontiguousarray(rows).view(np.uint32).T
         at = flat >> 2
-        found: Words
+        words: Words
         if count == 1:
-            found = store[at][None]
+            words = store[at][None]
         elif count != 3 and not (at & (count - 1)).any():
-            found = store.reshape(-1, count)[at // count].T
+            words = store.reshape(-1, count)[at // count].T
         else:
-            found = np.stack([store[at + word] for word in range(count)])
-        return found
+            words = np.stack([store[at + word] for word in range(count)])
+        return words
 
     def put(self, g: Group, index: int, flat: Addresses, transfer: Transfer, values: Words) -> None:
         store = self.words(g)

@@ -61,12 +61,12 @@ class Machine:
         """Record a whole-wave instruction that ran with so many inactive lanes."""
         self._note(Finding(what, instruction, None, lanes))
 
-    def _note(self, found: Finding) -> None:
-        key = found.what, found.instruction
+    def _note(self, finding: Finding) -> None:
+        key = finding.what, finding.instruction
         known = self.noted.get(key)
         if known is not None:
-            found = replace(known, count=known.count + found.count)
-        self.noted[key] = found
+            finding = replace(known, count=known.count + finding.count)
+        self.noted[key] = finding
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the findings in the order of the instructions."""
@@ -134,9 +134,9 @@ class Group:
         known = self._masks.get(index)
         if known is not None and known[0] is low and known[1] is high:
             return known[2]
-        found = unpack(self.wide(index), self.lanes)
-        self._masks[index] = (low, high, found)
-        return found
+        mask = unpack(self.wide(index), self.lanes)
+        self._masks[index] = (low, high, mask)
+        return mask
 
     def set_mask(self, index: int, bits: Mask) -> None:
         """Write [waves, lanes] booleans as a mask; inactive lanes give zeros."""

@@ -55,11 +55,15 @@ class Encoding:
         self.dpp = dpp_of(operands, lanes)
         self.select = operands.modifiers.get("op_sel", ())
         # Split the operands into results and sources; add those that the text omits.
-        found = list(operands.operands)
+        operand_list = list(operands.operands)
         exec_only = mnemonic.startswith("v_cmpx")
         expected = len(row.sources) - (1 if row.accumulates else 0)
-        results = found[: max(0, len(found) - expected)] if exec_only else found[: len(row.results)]
-        sources = found[len(results) :]
+        results = (
+            operand_list[: max(0, len(operand_list) - expected)]
+            if exec_only
+            else operand_list[: len(row.results)]
+        )
+        sources = operand_list[len(results) :]
         if row.accumulates:
             sources = [*sources[:expected], results[0]]
         if len(sources) == len(row.sources) - 1 and Type.MASK in row.sources:

@@ -70,18 +70,18 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     transfer = transfer_of(kind.removeprefix("lds_"), verb == "load")
     if transfer is None:
         return None
-    found = list(operands.operands)
+    remaining = list(operands.operands)
     offset = operands.number("offset")
-    if space == "flat" and len(found) == 2:
-        found.append(Operand(RegisterFile.OFF, text="off"))
+    if space == "flat" and len(remaining) == 2:
+        remaining.append(Operand(RegisterFile.OFF, text="off"))
     if to_lds or "lds" in operands.words:
-        address, base = found[-2:]
+        address, base = remaining[-2:]
         return load_to_lds_step(
             global_address(address, base, offset, accumulation), offset, transfer, index
         )
-    if len(found) != 3:
+    if len(remaining) != 3:
         raise UnreadableError(name)
-    data, address = (found[0], found[1]) if verb == "load" else (found[1], found[0])
+    data, address = (remaining[0], remaining[1]) if verb == "load" else (remaining[1], remaining[0])
     if data.file not in _VECTOR:
         raise UnreadableError(data.text)
     row = row_of(data, accumulation)
@@ -89,9 +89,9 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
         transfer = Transfer(2, transfer.signed, 1 if data.half == "h" else 0)
     move = load_step if verb == "load" else store_step
     if space == "scratch":
-        at = scratch_address(address, found[2], offset, accumulation)
+        at = scratch_address(address, remaining[2], offset, accumulation)
         return move(SCRATCH, at, row, transfer, index)
-    at = global_address(address, found[2], offset, accumulation)
+    at = global_address(address, remaining[2], offset, accumulation)
     if space == "global":
         return move(GLOBAL, at, row, transfer, index)
     return select_by_aperture(at, lambda where, to: move(where, to, row, transfer, index))

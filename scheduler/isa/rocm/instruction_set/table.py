@@ -84,8 +84,8 @@ class Opcode:
             return None
         match = re.fullmatch(self.row.pattern, self.name)
         assert match is not None
-        found = describe_match(match, self.row.title, self.row.text, TYPE_NAMES)
-        return replace(found, text=found.text + _SOURCES.get(self.source, ""))
+        matched = describe_match(match, self.row.title, self.row.text, TYPE_NAMES)
+        return replace(matched, text=matched.text + _SOURCES.get(self.source, ""))
 
 
 def find_opcode(mnemonic: str) -> Opcode:

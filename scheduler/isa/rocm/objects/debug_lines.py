@@ -56,19 +56,19 @@ def _files(program: Any, unit: Any) -> tuple[dict[int, tuple[str, str]], int]:
     header = program.header
     first = 0 if header["version"] >= _DWARF_5 else 1
     folders = [_text(folder) for folder in header["include_directory"]]
-    found = {}
+    files = {}
     for number, entry in enumerate(header["file_entry"][:_MOST_FILES], first):
         at = entry.dir_index - first
         folder = folders[at] if 0 <= at < len(folders) else ""
-        found[number] = (folder, _text(entry.name))
+        files[number] = (folder, _text(entry.name))
     if header["version"] >= _DWARF_5:
-        return found, 0
+        return files, 0
     name = unit.get_top_DIE().attributes.get("DW_AT_name")
     asked = PurePosixPath(_text(name.value)).name if name else ""
-    for number, (_, file) in found.items():
+    for number, (_, file) in files.items():
         if PurePosixPath(file).name == asked:
-            return found, number
-    return found, first
+            return files, number
+    return files, first
 
 
 def _text(value: bytes) -> str:

@@ -72,7 +72,7 @@ def _functions(file: ELFFile, gpu: AmdHardware, limits: ReadLimits) -> tuple[Fun
         for section in file.iter_sections()
         if section["sh_flags"] & _EXECUTABLE and section["sh_type"] == "SHT_PROGBITS"
     ]
-    found = []
+    functions = []
     for section in sections:
         content, begin = section.data(), section["sh_addr"]
         inside = sorted(at for at in starts if begin <= at < begin + len(content))
@@ -80,10 +80,10 @@ def _functions(file: ELFFile, gpu: AmdHardware, limits: ReadLimits) -> tuple[Fun
             name, size = starts[at]
             end = at + size if 0 < size <= begin + len(content) - at else following
             body = content[at - begin : end - begin]
-            found.append(FunctionCode(name, at, body, descriptors.get(name, (0, None))[1]))
-    if not found:
+            functions.append(FunctionCode(name, at, body, descriptors.get(name, (0, None))[1]))
+    if not functions:
         raise UserError("a code object without functions")
-    return tuple(found)
+    return tuple(functions)
 
 
 def _symbols(file: ELFFile, limits: ReadLimits) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -108,7 +108,7 @@ def _descriptors(
     file: ELFFile, symbols: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, tuple[int, bytes]]:
     """Return each kernel's descriptor address and bytes, by name."""
-    found = {}
+    descriptors = {}
     for name, entry in symbols.items():
         index = entry["st_shndx"]
         if not name.endswith(".kd") or not isinstance(index, int):
@@ -118,8 +118,8 @@ def _descriptors(
         content = section.data()[at : at + descriptor.SIZE] if at >= 0 else b""
         if len(content) != descriptor.SIZE:
             raise UserError(f"the descriptor of {name[:-3]} is not in the file")
-        found[name[:-3]] = (entry["st_value"], content)
-    return found
+        descriptors[name[:-3]] = (entry["st_value"], content)
+    return descriptors
 
 
 def _metadata(file: ELFFile) -> Mapping[str, Any]:

@@ -63,11 +63,11 @@ def write_listing(
         ),
         "\t.text",
     ]
-    left = limits.instructions
+    remaining = limits.instructions
     for number, code in enumerate(chosen):
         body = list(_function(code, number, image, library))
-        left -= len(body)
-        if left < 0:
+        remaining -= len(body)
+        if remaining < 0:
             raise UserError(
                 f"more than the limit of {limits.instructions} instructions: name a kernel"
             )
@@ -133,8 +133,8 @@ def _function(code: FunctionCode, number: int, image: Image, library: Any) -> It
 def _disassemble(
     code: FunctionCode, library: Any, processor: str, wavefront: int
 ) -> Iterator[_Line]:
-    found = disassembler.instructions(library, code.content, processor, wavefront)
-    for offset, size, text in found:
+    instructions = disassembler.instructions(library, code.content, processor, wavefront)
+    for offset, size, text in instructions:
         if not text:
             word = code.content[offset : offset + size]
             yield _Line(offset, f"{UNREADABLE} 0x{word[::-1].hex()}", None)

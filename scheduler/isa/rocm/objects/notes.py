@@ -24,7 +24,7 @@ _PLAIN = re.compile(r"[A-Za-z_][\w.$@/-]*")
 def read(content: bytes) -> Mapping[str, Any]:
     """Parse the metadata of a note's bytes. Raises ``UserError`` if it is no such map."""
     try:
-        found = msgpack.unpackb(
+        metadata = msgpack.unpackb(
             content,
             raw=False,
             unicode_errors="replace",
@@ -38,9 +38,9 @@ def read(content: bytes) -> Mapping[str, Any]:
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
         reason = str(error) or "invalid MessagePack"
         raise UserError(f"the metadata cannot be read: {reason}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("amdhsa.kernels", []), list):
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("amdhsa.kernels", []), list):
         raise UserError("the metadata is not a list of kernels")
-    return found
+    return metadata
 
 
 def kernel_entries(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -45,7 +45,7 @@ def read_code_object(
         "kernels": list(kernels),
         "limits": asdict(limits),
     }
-    found = call_child(
+    answer = call_child(
         *(_CHILD, request),
         name=file.name,
         seconds=limits.seconds,
@@ -53,6 +53,8 @@ def read_code_object(
         files=(file.absolute(),),
         cancellation=cancellation,
     )
-    if found["target"] != processor:
-        raise UserError(f"{file.name}: built for {found['target']}, not for {processor}")
-    return CodeObject(found["target"], found["listing"], tuple(found["kernels"]), found["left_out"])
+    if answer["target"] != processor:
+        raise UserError(f"{file.name}: built for {answer['target']}, not for {processor}")
+    return CodeObject(
+        answer["target"], answer["listing"], tuple(answer["kernels"]), answer["left_out"]
+    )

@@ -27,9 +27,9 @@ def _field(value: Any, offset: Any, width: Any) -> Any:
 @computes(ROWS, "v_bfe_i32", (U32,), (U32, U32, U32))
 def _signed_field(value: Any, offset: Any, width: Any) -> Any:
     width = width & _31
-    found = _field(value, offset, width)
+    field = _field(value, offset, width)
     sign = np.where(width == 0, np.uint32(0), _1 << ((width - _1) & _31))
-    return (found ^ sign) - sign
+    return (field ^ sign) - sign
 
 
 @computes(ROWS, "v_ffbh_u32", (I32,), (U32,))
@@ -80,9 +80,9 @@ def permute_bytes(high: Any, low: Any, selector: Any) -> Any:
         chosen = (selector >> at) & np.uint32(255)
         signs = (chosen - np.uint32(8)) * np.uint32(16) + np.uint32(15)
         shift = np.where(chosen < 8, chosen << np.uint32(3), signs & np.uint32(63))
-        found = (joined >> shift.astype(np.uint64)).astype(np.uint32) & np.uint32(255)
-        sign = (found & _1) * np.uint32(255)
-        byte = np.where(chosen < 8, found, np.where(chosen < 12, sign, np.uint32(255)))
+        selected_bytes = (joined >> shift.astype(np.uint64)).astype(np.uint32) & np.uint32(255)
+        sign = (selected_bytes & _1) * np.uint32(255)
+        byte = np.where(chosen < 8, selected_bytes, np.where(chosen < 12, sign, np.uint32(255)))
         result |= np.where(chosen == 12, np.uint32(0), byte) << at
     return result
 
@@ -187,9 +187,9 @@ def _bitop_b16(a: Bits, b: Bits, c: Bits, old: Bits, *, modifiers: Modifiers) ->
     halves = [
         each >> np.uint32(16 * half) for each, half in zip((a, b, c), select[:3], strict=True)
     ]
-    found = _bitop(*halves, modifiers=modifiers) & np.uint32(0xFFFF)
+    half_word = _bitop(*halves, modifiers=modifiers) & np.uint32(0xFFFF)
     at = np.uint32(16 * select[3])
-    result: Bits = (old & ~(np.uint32(0xFFFF) << at)) | (found << at)
+    result: Bits = (old & ~(np.uint32(0xFFFF) << at)) | (half_word << at)
     return result
 
 

@@ -26,8 +26,8 @@ def _ordered(a: Lanes, b: Lanes) -> Masks:
 
 
 def _lesser_or_greater(a: Lanes, b: Lanes) -> Masks:
-    found: Masks = (a < b) | (a > b)
-    return found
+    differs: Masks = (a < b) | (a > b)
+    return differs
 
 
 def _not(compare: Callable[[Lanes, Lanes], Masks]) -> Callable[[Lanes, Lanes], Masks]:
@@ -74,8 +74,8 @@ def classes(values: Lanes, mask: Lanes, unsigned: Any, mantissa: int) -> Masks:
         [np.where(quiet, 1, 0), *(np.where(negative, *two) for two in ((2, 9), (5, 6), (4, 7)))],
         np.where(negative, 3, 8),
     )
-    found: Masks = ((mask.astype(np.int64) >> places) & 1) == 1
-    return found
+    is_in_class: Masks = ((mask.astype(np.int64) >> places) & 1) == 1
+    return is_in_class
 
 
 ROWS = [

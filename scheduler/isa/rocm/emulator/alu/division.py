@@ -51,8 +51,8 @@ def _exponent(values: Lanes, of: _Format) -> npt.NDArray[np.int64]:
 
 
 def _denormal(values: Lanes) -> Masks:
-    found: Masks = (values != 0) & (np.abs(values) < np.finfo(values.dtype).tiny)
-    return found
+    is_denormal: Masks = (values != 0) & (np.abs(values) < np.finfo(values.dtype).tiny)
+    return is_denormal
 
 
 def _scale(of: _Format) -> Callable[[Lanes, Lanes, Lanes], tuple[Lanes, Masks]]:

@@ -61,18 +61,22 @@ class Product:
         lanes = self.d.row.shape[1]
         _, rows, _ = self.a.item.shape
         columns = self.b.item.shape[1]
-        found = (self.d.block * rows + self.d.row) * columns + self.d.column
-        return self.a.item * lanes + self.a.lane, self.b.item * lanes + self.b.lane, found
+        result_positions = (self.d.block * rows + self.d.row) * columns + self.d.column
+        return (
+            self.a.item * lanes + self.a.lane,
+            self.b.item * lanes + self.b.lane,
+            result_positions,
+        )
 
     def multiply(self, a: Lanes, b: Lanes, c: Bits) -> Bits:
         """Multiply ``a`` and ``b``, values [waves, items, lanes], and add ``c``, registers."""
         width = ELEMENTS[self.result].bits
         waves = len(a)
-        from_a, from_b, found = self._places
+        from_a, from_b, result_positions = self._places
         left = a.reshape(waves, -1).take(from_a, axis=1)
         right = b.reshape(waves, -1).take(from_b, axis=1)
         product = np.matmul(left, right.swapaxes(-1, -2))
-        summed = product.reshape(waves, -1).take(found, axis=1)
+        summed = product.reshape(waves, -1).take(result_positions, axis=1)
         summed = summed + ELEMENTS[self.result].decode(unpack_codes(c, width))
         if self.flush:
             summed = np.where(np.abs(summed) < 2.0**-126, 0.0, summed)
