@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from codegen_app.accounts import audit
@@ -58,13 +58,25 @@ def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection
     if open_one is not None:
         return open_one
     changes = changes_of(alert)
-    obstacles = {change.pk: blocked_reason(alert, change) for change in changes}
+    busy = dict(
+        Bisection.objects.filter(
+            series__in={change.series_id for change in changes}, state=BisectionState.OPEN
+        ).values_list("series", "alert")
+    )
+    obstacles = {
+        change.pk: _busy_reason(busy[change.series_id])
+        if change.series_id in busy
+        else blocked_reason(alert, change)
+        for change in changes
+    }
     change = next((row for row in changes if not obstacles[row.pk]), None)
     if change is None:
         reasons = dict.fromkeys(obstacles.values())
         raise UserError("; ".join(reasons) or "this alert no longer has changes")
     good, bad = _ends(alert, change)
     assert good is not None
+    if _revisions_between(good, bad)[MAX_REVISIONS:].exists():
+        raise UserError(f"more than {MAX_REVISIONS:,} revisions are in between")
     levels = _levels(change)
     try:
         with transaction.atomic():
@@ -79,8 +91,9 @@ def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection
                 limit=limit,
                 requested_by_id=audit.actor_id(actor),
             )
-    except IntegrityError:
-        return Bisection.objects.get(alert=alert, series=change.series, state=BisectionState.OPEN)
+    except IntegrityError:  # another alert's was started at this moment
+        other = Bisection.objects.get(series=change.series, state=BisectionState.OPEN)
+        raise UserError(_busy_reason(other.alert_id)) from None
     audit.record(actor, "bisect", alert, f"{change.series}"[:200])
     _step(bisection)
     return bisection
@@ -158,10 +171,7 @@ def advance() -> int:
 def window_of(bisection: Bisection) -> list[WindowRevision]:
     """Return the revisions from the last good to the first bad one, in order (3 queries)."""
     good, bad = bisection.good, bisection.bad
-    between = Revision.objects.filter(
-        repository=bad.repository, branch=bad.branch, at__gt=good.at, at__lt=bad.at
-    ).order_by("at", "pk")[:MAX_REVISIONS]
-    revisions = list(between)
+    revisions = list(_revisions_between(good, bad)[:MAX_REVISIONS])
     skipped = dict(bisection.skipped.values_list("revision", "reason"))
     points = Datum.objects.valid().filter(
         series=bisection.series_id, is_trunk=True, revision__in=revisions, value__gt=0
@@ -180,6 +190,26 @@ def window_of(bisection: Bisection) -> list[WindowRevision]:
         for revision in revisions
     ]
     return [WindowRevision(good, Side.BEFORE), *inner, WindowRevision(bad, Side.AFTER)]
+
+
+def _revisions_between(good: Revision, bad: Revision) -> QuerySet[Revision]:
+    """Return the trunk's revisions between two others, in order; those of one time in the order in
+    which Kiln first saw them."""
+    since_good = Q(at__gt=good.at) | Q(at=good.at, pk__gt=good.pk)
+    until_bad = Q(at__lt=bad.at) | Q(at=bad.at, pk__lt=bad.pk)
+    rows = Revision.objects.filter(
+        since_good,
+        until_bad,
+        repository=bad.repository,
+        is_trunk=True,
+        at__gte=good.at,
+        at__lte=bad.at,
+    )
+    return rows.exclude(name__in=(good.name, bad.name)).order_by("at", "pk")
+
+
+def _busy_reason(alert: int) -> str:
+    return f"alert {alert} already bisects this series"
 
 
 def _ends(alert: Alert, change: Change) -> tuple[Revision | None, Revision]:

@@ -23,7 +23,8 @@ class Bisection(models.Model):
 
     ``noise`` is the standard deviation of one value as a fraction of its level. At most ``limit``
     revisions are measured. ``culprit`` is the revision that made the change; ``reason`` says why
-    there is none. Its measurements are ``MeasurementRequest`` rows, one open at a time.
+    there is none. Its measurements are ``MeasurementRequest`` rows, one open at a time; two open
+    bisections of a series would take these from each other for ever.
     """
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="bisections")
@@ -51,7 +52,7 @@ class Bisection(models.Model):
         ordering = ["-pk"]
         constraints = [
             models.UniqueConstraint(
-                fields=["alert", "series"], condition=Q(state="open"), name="bisection_once_open"
+                fields=["series"], condition=Q(state="open"), name="bisection_once_a_series"
             ),
             models.CheckConstraint(
                 name="bisection_state_known", condition=Q(state__in=BisectionState.values)

@@ -154,9 +154,10 @@ def _request_revisions(
 
 @transaction.atomic
 def withdraw(alert: Alert, actor: AbstractBaseUser) -> int:
-    """Withdraw the alert's requests to senders; return how many were open."""
+    """Withdraw the alert's requests to senders; return how many were open. Those of bisections end
+    with these."""
     still_open = MeasurementRequest.objects.filter(
-        alert=alert, answered_at__isnull=True, withdrawn_at__isnull=True
+        alert=alert, bisection=None, answered_at__isnull=True, withdrawn_at__isnull=True
     )
     count = still_open.update(withdrawn_at=Now())
     if count:

@@ -162,6 +162,80 @@ def test_cancelling_withdraws_the_request(alert: Alert, person: User) -> None:
     assert walk.start(alert, 20, person) != row
 
 
+def test_a_series_is_bisected_once_at_a_time(alert: Alert, person: User) -> None:
+    first = walk.start(alert, 20, person)
+    other = Alert.objects.create(
+        kind=alert.kind, at=alert.at, good_revision=alert.good_revision, revision=alert.revision
+    )
+    alert.changes.update(alert=other)
+    with pytest.raises(UserError, match=f"alert {alert.pk} already bisects this series"):
+        walk.start(other, 20, person)
+    assert walk.advance() == 0, "neither takes the other's request"
+    assert MeasurementRequest.objects.get().bisection == first
+
+
+def test_commits_of_one_second_are_in_the_window(
+    alert: Alert, trunk: list[RevisionKey], person: User
+) -> None:
+    """A rebase gives all its commits one time."""
+    walk.start(alert, 20, person)
+    row = Bisection.objects.get()
+    for end, neighbours in ((row.good, (1, 2)), (row.bad, (-2, -1))):
+        number = int(end.name[1:])
+        names = [f"c{number + offset}" for offset in neighbours]
+        Revision.objects.filter(name__in=names).update(at=end.at)
+    inner = [part.revision.name for part in walk.window_of(row)[1:-1]]
+    assert inner == [f"c{n}" for n in range(int(row.good.name[1:]) + 1, int(row.bad.name[1:]))]
+
+
+def test_commits_without_a_branch_are_in_the_window(alert: Alert, person: User) -> None:
+    walk.start(alert, 20, person)
+    row = Bisection.objects.get()
+    before = [part.revision.name for part in walk.window_of(row)]
+    Revision.objects.filter(name=before[1]).update(branch="")
+    assert row.bad.at is not None
+    Revision.objects.create(
+        name="fork",
+        repository=row.bad.repository,
+        branch="x",
+        at=row.bad.at - timedelta(seconds=1),
+        is_trunk=False,
+    )
+    assert [part.revision.name for part in walk.window_of(row)] == before
+
+
+def test_requests_that_a_bisection_needs_are_not_withdrawn_with_others(
+    alert: Alert, person: User
+) -> None:
+    walk.start(alert, 20, person)
+    requests.request_remeasurement(alert, person)
+    requests.withdraw(alert, person)
+    assert [row.bisection for row in MeasurementRequest.objects.filter(withdrawn_at=None)] == [
+        Bisection.objects.get()
+    ]
+
+
+def test_a_request_for_a_suspected_step_can_be_skipped(
+    alert: Alert, person: User, client: Client
+) -> None:
+    walk.start(alert, 20, person)
+    request = MeasurementRequest.objects.get()
+    MeasurementRequest.objects.update(alert=None)  # taken over from a suspicion
+    client.force_login(person)
+    sent = client.post(f"/requests/{request.pk}/skip", {"reason": "no build"})
+    assert sent.headers["Location"] == f"/alerts/{alert.pk}/actions"
+
+
+def test_a_window_that_is_too_long_is_refused(
+    alert: Alert, person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "MAX_REVISIONS", 8)
+    with pytest.raises(UserError, match="more than 8 revisions are in between"):
+        walk.start(alert, 20, person)
+    monkeypatch.setattr(walk, "MAX_REVISIONS", 9)
+    assert walk.start(alert, 20, person).is_open
+
+
 def test_what_cannot_be_bisected_says_why(alert: Alert, person: User) -> None:
     Revision.objects.update(at=None)
     with pytest.raises(UserError, match="the times of both revisions are unknown"):

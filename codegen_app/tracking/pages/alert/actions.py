@@ -103,12 +103,14 @@ def cancel_bisection(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def skip_revision(request: HttpRequest, pk: int) -> HttpResponse:
     """Skip a revision that a bisection requested: it cannot be measured."""
-    row = get_object_or_404(MeasurementRequest, pk=pk)
+    rows = MeasurementRequest.objects.select_related("bisection")
+    row = get_object_or_404(rows, pk=pk, bisection__isnull=False)
+    assert row.bisection is not None
     try:
         walk.skip(row, request.POST.get("reason", ""), actor(request))
     except UserError as error:
         messages.error(request, str(error))
-    return redirect("alert_actions", row.alert_id)
+    return redirect("alert_actions", row.bisection.alert_id)
 
 
 @require_permission(permissions.RETUNE)

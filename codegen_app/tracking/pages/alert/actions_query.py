@@ -157,7 +157,8 @@ class BisectionRow:
 @dataclass(frozen=True)
 class AlertActions:
     """The actions of one alert. ``retune_on`` says what a run can measure now, for each device of
-    its series; ``is_open``: something is still pending."""
+    its series; ``open_requests`` can be withdrawn, unlike those of bisections; ``is_open``:
+    something is still pending."""
 
     alert_id: int
     title: str
@@ -201,7 +202,11 @@ def alert_actions(pk: int) -> AlertActions:
         for row in shown_runs
     )
     remeasured, models = _remeasurement_rows(alert), device_models()
-    requests = MeasurementRequest.objects.filter(alert=alert).select_related("series", "revision")
+    requests = list(
+        MeasurementRequest.objects.filter(alert=alert)
+        .select_related("series", "revision")
+        .order_by("-pk")[:MAX_SHOWN]
+    )
     request_rows = tuple(
         RequestRow(
             series=row.series.problem,
@@ -210,7 +215,7 @@ def alert_actions(pk: int) -> AlertActions:
             asked_at=row.created_at,
             answered_at=row.answered_at,
         )
-        for row in requests.order_by("-pk")[:MAX_SHOWN]
+        for row in requests
     )
     bisections = _bisection_rows(alert)
     return AlertActions(
@@ -230,7 +235,7 @@ def alert_actions(pk: int) -> AlertActions:
         measured=remeasured,
         bisections=bisections,
         requests=request_rows,
-        open_requests=sum(row.state == "open" for row in request_rows),
+        open_requests=sum(row.is_open and row.bisection_id is None for row in requests),
         is_open=any(row.state in OPEN_STATES for row in run_rows)
         or any(row.is_open for row in remeasured)
         or any(row.is_open for row in bisections),
