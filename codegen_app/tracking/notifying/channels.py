@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -37,11 +37,19 @@ def change_channel(actor: AbstractBaseUser, row: Channel, fields: Mapping[str, A
     different = [name for name, value in fields.items() if getattr(row, name) != value]
     if not different:
         return
+    begins = row.weekday is None and fields.get("weekday") is not None
     for name in different:
         setattr(row, name, fields[name])
-    if row.weekday is not None and row.digest_until is None:
+    if begins:
         _begin_digests(row)
-    _save(actor, row, "change channel", ", ".join(different))
+    _save(
+        actor,
+        row,
+        "change channel",
+        ", ".join(different),
+        # A digest that is due at this moment moves its time by itself.
+        columns=[*different, *(["digest_until"] if begins else [])],
+    )
 
 
 @transaction.atomic
@@ -99,10 +107,16 @@ def retry(actor: AbstractBaseUser, row: Delivery) -> bool:
     return True
 
 
-def _save(actor: AbstractBaseUser, row: Channel, action: str, why: str = "") -> None:
+def _save(
+    actor: AbstractBaseUser,
+    row: Channel,
+    action: str,
+    why: str = "",
+    columns: Sequence[str] | None = None,
+) -> None:
     try:
         with transaction.atomic():
-            row.save()
+            row.save(update_fields=columns)
             audit.record(actor, action, row, why)
     except IntegrityError as error:
         if Channel.objects.filter(name=row.name).exclude(pk=row.pk).exists():
@@ -111,5 +125,6 @@ def _save(actor: AbstractBaseUser, row: Channel, action: str, why: str = "") -> 
 
 
 def _begin_digests(row: Channel) -> None:
-    """Let the next scheduled digest cover the week before it."""
-    row.digest_until = weekly.last_scheduled(row, timezone.now())
+    """Let the next scheduled digest cover the week before it, but nothing that one covered."""
+    last = weekly.last_scheduled(row, timezone.now())
+    row.digest_until = max(last, row.digest_until or last)

@@ -28,7 +28,7 @@ from codegen_app.tracking.models import (
 from codegen_app.tracking.notifying import email
 from codegen_app.tracking.queries.alert_rows import AlertRow, top_level_alerts, unfolded_rows
 from codegen_app.tracking.queries.budget_values import BudgetRow, budget_rows
-from codegen_app.tracking.queries.series_findings import FindingRow, findings_raised_since
+from codegen_app.tracking.queries.series_findings import FindingRow, findings_raised
 from codegen_app.web.addresses import absolute_url
 from scheduler.text import one_line
 from scheduler.track.effect import format_change
@@ -123,7 +123,7 @@ def build_digest(channel: Channel, since: datetime, until: datetime, *, is_test:
                     f"Open for more than {OLD.days} days",
                     alerts.filter(is_open, created_at__lt=until - OLD),
                 ),
-                _findings(since, channel.search),
+                _findings(since, until, channel.search),
                 _budgets(),
             )
             if section.rows
@@ -181,11 +181,11 @@ def _by_owner(regressions: Sequence[AlertRow]) -> Iterator[Section]:
         yield Section(title, tuple(map(_alert_lines, rows[:_MAX_ROWS])), len(rows))
 
 
-def _findings(since: datetime, search: str) -> Section:
+def _findings(since: datetime, until: datetime, search: str) -> Section:
     words = search.lower().split()
     rows = [
         row
-        for row in findings_raised_since(since)
+        for row in findings_raised(since, until)
         if all(word in f"{row.series.problem} {row.series.device}".lower() for word in words)
     ]
     shown = tuple(map(_finding_lines, rows[:_MAX_ROWS]))

@@ -163,7 +163,7 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
     if not channel.active:
         return lambda: Attempt.permanent("the channel is switched off")
     try:
-        if channel.weekday is not None:
+        if _is_digest(delivery):
             return _prepare_digest(delivery)
         content = message.build_message(delivery)
         if channel.kind == ChannelKind.EMAIL:
@@ -182,6 +182,14 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
         log.exception("building the message of delivery %s failed", delivery.pk)
         attempt = Attempt.permanent(f"internal error: {type(error).__name__}: {error}")
     return lambda: attempt
+
+
+def _is_digest(delivery: Delivery) -> bool:
+    """Return whether a delivery is a digest, whatever its channel has become since; a test is what
+    the channel gets now."""
+    if delivery.event is not None:
+        return False
+    return delivery.digest_until is not None or delivery.channel.weekday is not None
 
 
 def _prepare_digest(delivery: Delivery) -> Callable[[], Attempt]:

@@ -71,11 +71,12 @@ def current_findings(series: int) -> tuple[FindingRow, ...]:
     return tuple(map(finding_row, rows.select_related(*_RELATED).order_by("kind")))
 
 
-def findings_raised_since(since: datetime) -> tuple[FindingRow, ...]:
-    """Return the findings whose alerts were raised since a time and are open, the furthest from 1
+def findings_raised(since: datetime, until: datetime) -> tuple[FindingRow, ...]:
+    """Return the findings whose alerts were raised in a period and are open, the furthest from 1
     first within each kind, at most ``MAX_WEEKLY``: what the weekly digest lists (1 query)."""
-    is_open = Q(alert__created_at__gte=since, alert__state__in=OPEN_ALERT_STATES)
-    rows = SeriesFinding.objects.filter(is_open).select_related(*_RELATED)
+    in_period = Q(alert__created_at__gte=since, alert__created_at__lt=until)
+    rows = SeriesFinding.objects.filter(in_period, alert__state__in=OPEN_ALERT_STATES)
+    rows = rows.select_related(*_RELATED)
     found = [finding_row(row) for row in rows.order_by("-alert")[:MAX_WEEKLY]]
     return tuple(sorted(found, key=lambda row: (row.kind, -max(row.ratio, 1 / row.ratio))))
 

@@ -309,3 +309,79 @@ def test_a_channel_that_was_off_sends_nothing_late() -> None:
     row = lead(active=False, digest_until=timezone.now() - 5 * WEEK)
     channels.set_active(admin, row, on=True)
     assert weekly.enqueue_due() == 0
+
+
+def test_what_waits_when_a_channel_becomes_weekly_is_sent_as_it_is(mailbox: SmtpReceiver) -> None:
+    admin = User.objects.create_superuser("root")
+    row = lead(weekday=None)
+    record_event(regression("gemm"), EventKind.RAISED)
+    channels.change_channel(admin, row, {"weekday": 0})
+    sender.send_due()
+    assert "regression in 1 series" in mailbox.next().message["Subject"]
+
+
+def test_a_digest_that_waits_when_a_channel_is_no_longer_weekly_is_sent(
+    mailbox: SmtpReceiver,
+) -> None:
+    admin = User.objects.create_superuser("root")
+    row = lead(digest_until=MONDAY - WEEK)
+    weekly.enqueue_due(MONDAY)
+    row.refresh_from_db()
+    channels.change_channel(admin, row, {"weekday": None})
+    sender.send_due()
+    assert mailbox.next().message["Subject"].startswith("[Kiln] week to 2026-11-23")
+
+
+def test_a_channel_that_is_weekly_again_begins_anew() -> None:
+    admin = User.objects.create_superuser("root")
+    row = lead(weekday=None, digest_until=timezone.now() - 20 * WEEK)
+    channels.change_channel(admin, row, {"weekday": 0})
+    row.refresh_from_db()
+    assert row.digest_until is not None and row.digest_until > timezone.now() - WEEK
+    assert weekly.enqueue_due() == 0
+
+
+def test_saving_a_channel_sends_no_digest_twice() -> None:
+    """A page that was opened before a digest was due knows the time of the one before."""
+    admin = User.objects.create_superuser("root")
+    row = lead(digest_until=MONDAY - WEEK)
+    stale = Channel.objects.get(pk=row.pk)
+    assert weekly.enqueue_due(MONDAY) == 1
+    channels.change_channel(admin, stale, {"search": "gemm"})
+    assert weekly.enqueue_due(MONDAY + DAY) == 0
+    row.refresh_from_db()
+    assert (row.search, row.digest_until) == ("gemm", MONDAY)
+
+
+def test_a_channel_whose_day_moves_back_and_forth_sends_no_digest_twice() -> None:
+    admin = User.objects.create_superuser("root")
+    now = timezone.now()
+    row = lead(weekday=now.weekday(), hour=0, digest_until=now - 2 * WEEK)
+    assert weekly.enqueue_due() == 1
+    channels.change_channel(admin, Channel.objects.get(), {"weekday": (now.weekday() - 1) % 7})
+    for on in (False, True):
+        channels.set_active(admin, Channel.objects.get(), on=on)
+    channels.change_channel(admin, Channel.objects.get(), {"weekday": now.weekday()})
+    assert weekly.enqueue_due() == 0
+    assert row.deliveries.count() == 1
+
+
+def test_a_finding_after_the_period_is_left_to_the_next_digest() -> None:
+    of = series(problem="rope")
+    alert = Alert.objects.create(kind=AlertKind.DRIFT, series=of, at=timezone.now(), n_series=1)
+    figures = {"before": 100.0, "after": 112.0, "ratio": 1.12, "low": 1.1, "high": 1.14}
+    SeriesFinding.objects.create(
+        alert=alert,
+        series=of,
+        kind=AlertKind.DRIFT,
+        revision=revision(),
+        n_before=60,
+        n_after=60,
+        examined_at=timezone.now(),
+        **figures,
+    )
+    row, moment = lead(), timezone.now()
+    earlier = digest.build_digest(row, moment - 2 * WEEK, moment - WEEK, is_test=False)
+    later = digest.build_digest(row, moment - WEEK, moment + DAY, is_test=False)
+    title = "Drifts, changes of spread, second modes"
+    assert (titles(earlier).get(title), titles(later).get(title)) == (None, 1)

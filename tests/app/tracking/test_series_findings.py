@@ -31,7 +31,7 @@ from codegen_app.tracking.pages.alert.query import alert_page
 from codegen_app.tracking.pages.alerts.query import AlertFilter, alert_list
 from codegen_app.tracking.pages.history.query import history_page
 from codegen_app.tracking.queries.alert_rows import open_regressions
-from codegen_app.tracking.queries.series_findings import findings_raised_since
+from codegen_app.tracking.queries.series_findings import findings_raised
 from codegen_app.tracking.services import point_storage, withdrawals
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.support.queries import queries_of
@@ -252,7 +252,7 @@ def test_the_weekly_list_has_the_open_findings_of_the_week() -> None:
     send(two_modes(), "c")
     series_findings.examine_due()
     week = timezone.now() - timedelta(days=7)
-    rows = findings_raised_since(week)
+    rows = findings_raised(week, timezone.now())
     assert [(row.kind, row.series.problem) for row in rows] == [
         ("drift", "b"),
         ("drift", "a"),
@@ -260,7 +260,7 @@ def test_the_weekly_list_has_the_open_findings_of_the_week() -> None:
     ]
     Alert.objects.filter(kind="mode").update(state=AlertState.EXPECTED)
     Alert.objects.filter(series__problem="a").update(created_at=week - HOUR)
-    assert [row.series.problem for row in findings_raised_since(week)] == ["b"]
+    assert [row.series.problem for row in findings_raised(week, timezone.now())] == ["b"]
 
 
 def test_two_open_alerts_of_one_kind_are_refused_by_name(ada: User) -> None:
