@@ -22,6 +22,9 @@ MAX_POINTS = 60
 """The newest points that are read: of a series that several machines measure in turn, those of one
 environment are used."""
 
+_RECENT = 5
+"""The newest of them whose environments are always read."""
+
 # ``decode_points`` orders points of one moment by ``measured_at``, which is not in the index of
 # histories; between runs of one revision the order does not matter here.
 _POINTS = """
@@ -87,28 +90,27 @@ def load_histories(
     points = _points(asked, after)
     asked = [row for row in asked if len(points[row.key])]
     levels = _levels(asked, points)
+    recent = {row.key: _recent_conditions(row, points[row.key]) for row in asked}
     conditions.add(
-        load_conditions(
-            int(points[row.key].conditions[-1])
-            for row in asked
-            if row.before is None and int(points[row.key].conditions[-1]) not in conditions
-        )
+        load_conditions(key for keys in recent.values() for key in keys if key not in conditions)
     )
-    differing = [
+    mixed = [
         row
         for row in asked
-        if conditions.environment(_conditions_before(row, points[row.key]))
-        != conditions.environment(row.after.conditions)
+        if any(
+            conditions.environment(key) != conditions.environment(row.after.conditions)
+            for key in recent[row.key]
+        )
     ]
-    keys = {key for row in differing for key in points[row.key].conditions.tolist()}
+    keys = {key for row in mixed for key in points[row.key].conditions.tolist()}
     conditions.add(load_conditions(key for key in keys if key not in conditions))
-    other_environment = {row.key for row in differing}
+    in_other_environments = {row.key for row in mixed}
     return {
         row.key: _stored_history(
             row,
             points[row.key],
             levels.get(row.key, ()),
-            conditions if row.key in other_environment else None,
+            conditions if row.key in in_other_environments else None,
         )
         for row in asked
     }
@@ -153,8 +155,11 @@ def _levels(
     return levels
 
 
-def _conditions_before(row: NewValues, points: PointColumns) -> int:
-    return int(points.conditions[-1]) if row.before is None else row.before.conditions
+def _recent_conditions(row: NewValues, points: PointColumns) -> set[int]:
+    """Return the conditions that show whether several environments measure the series: loading
+    those of all points takes longer than the comparison."""
+    keys: set[int] = set(points.conditions[-_RECENT:].tolist())
+    return keys if row.before is None else {*keys, row.before.conditions}
 
 
 def _stored_history(
@@ -171,7 +176,10 @@ def _stored_history(
         environment = conditions.environment(row.after.conditions)
         is_same = [conditions.environment(key) == environment for key in points.conditions.tolist()]
         if sum(is_same) >= MIN_HISTORY:
-            chosen, replaces_before = np.flatnonzero(is_same), True
+            chosen = np.flatnonzero(is_same)
+            replaces_before = (
+                row.before is None or conditions.environment(row.before.conditions) != environment
+            )
     starts = {int(np.searchsorted(chosen, points.index_from(at))) for at in levels}
     values = points.values[chosen]
     newest = points[int(chosen[-1])]

@@ -126,6 +126,10 @@ def test_the_history_is_that_of_the_machine_that_measured_the_branch() -> None:
     found = row(compare_sides(f"main{TRUNK - 2}", "topic"), "mm")
     assert (found.status, found.n_before) == ("same", TRUNK / 2 - 1)
     assert found.before == pytest.approx(1300, rel=0.02)
+    # It is so as well if this machine measured the side before.
+    found = row(compare_sides(f"main{TRUNK - 1}", "topic"), "mm")
+    assert (found.status, found.n_before) == ("same", TRUNK / 2)
+    assert found.before == pytest.approx(1300, rel=0.02)
     # A machine that measured no history is another environment.
     third = {**FACTS, "host": "third"}
     store(single("mm", 1300, "other", TRUNK + 1, branch="other", facts=third, code="new"))
