@@ -265,7 +265,14 @@ def is_of_others(body: bytes, revision: str) -> bool:
     except (ValueError, LookupError, TypeError, AttributeError):
         return False  # a file of another tool, or one that Kiln rejects
     names = [row.get("name") if isinstance(row, dict) else row for row in revisions]
-    return all(names) and revision not in names
+    return all(names) and not any(is_same_commit(str(name), revision) for name in names)
+
+
+def is_same_commit(name: str, revision: str) -> bool:
+    """Return whether both name one commit: a hash may be shortened, or have the suffix of a changed
+    checkout."""
+    short, full = sorted((text.removesuffix("-dirty") for text in (name, revision)), key=len)
+    return short == full or bool(re.fullmatch("[0-9a-f]{7,}", short) and full.startswith(short))
 
 
 def send_results(
@@ -746,6 +753,8 @@ class Fact:
 Facts = dict[str, Fact]
 NO_FACT = Fact("", "")
 GIT_HEAD = "git HEAD"
+#: The configuration may print signatures before each commit.
+GIT_LOG = ("log", "-1", "--no-show-signature")
 #: How to fetch all history, by CI system.
 FULL_HISTORY = {
     "GitHub Actions": "set fetch-depth: 0 of actions/checkout",
@@ -825,7 +834,7 @@ def web_address(url: str) -> str:
     short_form = re.fullmatch(r"(?:[^@/:]+@)?([^/:@]{2,}):(?!//)/?(.+)", text)
     if short_form:
         text = f"ssh://{short_form.group(1)}/{short_form.group(2)}"
-    text = re.sub(r"//[^/@]*@", "//", text[:-4] if text.endswith(".git") else text)
+    text = re.sub(r"//[^/]*@", "//", text[:-4] if text.endswith(".git") else text)
     try:
         parts = urllib.parse.urlsplit(text)
     except ValueError:
@@ -992,8 +1001,8 @@ def jenkins_facts(environment: Mapping[str, str]) -> Facts:
         facts["tag"] = variable(environment, "TAG_NAME")
     else:
         facts["branch"] = variable(environment, "BRANCH_NAME", "GIT_LOCAL_BRANCH")
-        if facts["branch"] == NO_FACT:  # with the name of the remote
-            remote_branch = variable(environment, "GIT_BRANCH")
+        remote_branch = variable(environment, "GIT_BRANCH")  # "detached" without a branch
+        if facts["branch"] == NO_FACT and "/" in remote_branch.value:
             facts["branch"] = Fact(remote_branch.value.partition("/")[2], remote_branch.origin)
         if environment.get("BRANCH_IS_PRIMARY") == "true":
             facts["default_branch"] = Fact(facts["branch"].value, "BRANCH_IS_PRIMARY")
@@ -1027,7 +1036,14 @@ def open_checkout() -> Checkout:
     """Return the checkout of the current folder."""
     try:
         command = ["git", "rev-parse", "--verify", "HEAD"]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        answer = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=60,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return Checkout(problem=f"not available: {error}")
     if answer.returncode:
@@ -1064,7 +1080,7 @@ def git_facts(checkout: Checkout, known: Facts, system: str) -> Facts:
     if not commit:
         line = f"the checkout has no commit {revision.value[:12]}: {remedy}"
         return {**facts, "revision_at": Fact("", line), "merge_base": Fact("", line)}
-    lines = git("log", "-1", "--format=%cI%n%aN%n%s", commit, "--").split("\n")
+    lines = git(*GIT_LOG, "--format=%cI%n%aN%n%s", commit, "--").split("\n")
     for name, value in zip(("revision_at", "author", "subject"), lines):  # noqa: B905 # Python 3.9
         facts[name] = Fact(value[:200], "git log")
     default_branch = known.get("default_branch", NO_FACT)
@@ -1077,7 +1093,7 @@ def git_facts(checkout: Checkout, known: Facts, system: str) -> Facts:
     if base != branch.value or "pull_request" in known:
         facts["merge_base"] = merge_base(checkout, commit, base, remedy)
     if fork := {**facts, **known}.get("merge_base", NO_FACT).value:
-        moment = git("log", "-1", "--format=%cI", checkout.resolve(fork), "--")
+        moment = git(*GIT_LOG, "--format=%cI", checkout.resolve(fork), "--")
         reason = "git log" if moment else f"the checkout has no commit {fork[:12]}: {remedy}"
         facts["merge_base_at"] = Fact(moment, reason)
     return facts

@@ -3,6 +3,7 @@ override them, so that a batch of one device names it once."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -43,6 +44,7 @@ _FIELDS = {
 }
 _REQUIRED_FIELDS = {*_REQUIRED_TEXTS, "value"}
 _MAX_FACT_CHARS = 1_000
+_SHORT_HASH = re.compile("[0-9a-f]{7,}")
 _MAX_SIZES = 100
 _FAST_SIZE_LIMIT = 2**62
 #: The total size of the objects in conditions that are not small and flat, in one document: each of
@@ -234,7 +236,8 @@ class _Reader:
         fields.reject_unknown(row, ("name", "at", "merge_base_at", *REVISION_TEXTS), path)
         name = fields.as_text(row.get("name"), f"{path}.name", 100, empty=False)
         # The options may describe another commit, such as the one that is checked out.
-        is_described = context.revision in ("", name)
+        is_same = _is_same_commit(name, context.revision)
+        is_described = is_same or not context.revision
         texts = dict(self._revision_texts if is_described else self._other_commit_texts)
         for text_name in row.keys() & REVISION_TEXTS:
             most = REVISION_TEXTS[text_name]
@@ -244,7 +247,7 @@ class _Reader:
         def moment(field_name: str, default: datetime | None) -> datetime | None:
             if row.get(field_name) is not None:
                 return self._moment(row[field_name], f"{path}.{field_name}")
-            return default if name == context.revision else None
+            return default if is_same else None
 
         revision = RevisionKey(
             name=name,
@@ -255,6 +258,13 @@ class _Reader:
         if isinstance(value, str):
             self._revisions[value] = revision
         return revision
+
+
+def _is_same_commit(name: str, revision: str) -> bool:
+    """Return whether both name one commit: a hash may be shortened, or have the suffix of a changed
+    checkout."""
+    short, full = sorted((text.removesuffix("-dirty") for text in (name, revision)), key=len)
+    return short == full or bool(_SHORT_HASH.fullmatch(short) and full.startswith(short))
 
 
 def _samples(values: Any, path: str) -> tuple[float, ...]:

@@ -294,6 +294,7 @@ def test_jenkins_with_and_without_multibranch_pipelines(cloned: Clone) -> None:
     found = values(plain)
     assert (found["revision"], found["branch"], found["repository"]) == (commit, "topic", ADDRESS)
     assert (found["default_branch"], found["merge_base"]) == ("main", cloned.main[1])
+    assert values({**plain, "GIT_BRANCH": "detached"})["branch"] == "topic"  # by Git
     branch = {**plain, "BRANCH_NAME": "feature/x"}
     assert values(branch)["branch"] == "feature/x"
     primary = values({**plain, "BRANCH_NAME": "trunk", "BRANCH_IS_PRIMARY": "true"})
@@ -379,6 +380,7 @@ def test_options_win_and_an_empty_one_omits_a_value(cloned: Clone) -> None:
         ("git://forge.example/team/app", ADDRESS),
         ("https://forge.example/team/app.git/", ADDRESS),
         ("https://ci-token:secret@Forge.Example:443/team/app.git", ADDRESS),
+        ("https://user:p@ss@forge.example/team/app.git", ADDRESS),
         ("http://u:p@host:8080/team/app.git", "http://host:8080/team/app"),
         ("/srv/git/app.git", "/srv/git/app"),
         ("C:/git/app", "C:/git/app"),

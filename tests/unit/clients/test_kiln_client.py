@@ -257,8 +257,9 @@ def test_a_file_of_other_revisions_is_sent_without_those_of_the_checkout(
         return sent(server)
 
     assert send("old", {"name": "older"}) == {"branch": "release"}
-    for revisions in (["old", commit], ["old", None]):
+    for revisions in (["old", commit], ["old", None], [commit[:7]], [f"{commit}-dirty"]):
         assert send(*revisions)["revision"] == commit
+    assert send(commit[:6]) == {"branch": "release"}
 
 
 def test_the_commit_of_the_ci_system_is_better_than_that_of_the_file(

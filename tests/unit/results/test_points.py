@@ -273,6 +273,19 @@ def test_options_describe_their_own_commit_only() -> None:
     assert other == RevisionKey("def", repository="app")
 
 
+@pytest.mark.parametrize("name", ["3f2a9c0", "3f2a9c01b4de-dirty", "3f2a9c01b4de"])
+def test_options_describe_their_commit_by_a_shortened_name_too(name: str) -> None:
+    """Without the branch, a point of a pull request would be one of the trunk."""
+    moment = datetime(2026, 11, 1, tzinfo=UTC)
+    context = ImportContext(
+        now=NOW, revision="3f2a9c01b4de", revision_at=moment, branch="topic", merge_base="base"
+    )
+    rows = [row(revision=name), row(revision="3f2a9c"), row(revision="3f2a9c1")]
+    same, *others = (point.revision for point in native.read(whole(*rows), context).points)
+    assert same == RevisionKey(name, at=moment, branch="topic", merge_base="base")
+    assert {revision.branch for revision in others} == {""}
+
+
 def test_what_is_like_another_keeps_what_was_sent_of_it() -> None:
     sent: list[Any] = [1, True, 1.0, [1], {"a": 1}]
     facts = [{"config": {"tile": tile}, "kernel": "mm"} for tile in sent]
