@@ -94,15 +94,17 @@ def device_time(
             timeline=timeline,
         )
     outcomes, cycles = [], []
-    for number, each in enumerate(classes):
-        first = _max_copies(each.paths, concurrent, _MOST_INSTRUCTIONS)
+    for number, block_class in enumerate(classes):
+        first = _max_copies(block_class.paths, concurrent, _MOST_INSTRUCTIONS)
         unit = Unit(decoded, rates, shared.setting, first, 0 if number else timeline)
-        outcome = unit.run([each.paths.paths] * first)
+        outcome = unit.run([block_class.paths.paths] * first)
         outcomes.append(outcome)
-        whole = _mean(outcome.ends) + left_out_cycles(each.paths, outcome)
+        whole = _mean(outcome.ends) + left_out_cycles(block_class.paths, outcome)
         # If fewer were run than fit, all are assumed to share one pipe.
         cycles.append(max(whole, busiest_cycles(outcome, rates) * first) * concurrent / first)
-    block_cycles = np.interp(executed, [each.paths.executed for each in classes], cycles)
+    block_cycles = np.interp(
+        executed, [block_class.paths.executed for block_class in classes], cycles
+    )
     # Each block goes to the first free slot.
     step = max(1, -(-blocks // _MAX_SCHEDULED))
     slots = [0.0] * max(1, min(shared.units * concurrent, len(block_cycles[::step])))
@@ -115,7 +117,7 @@ def device_time(
         blocks / (shared.units * concurrent),
         1 - busy / total if total else 0.0,
         tuple(outcomes),
-        tuple(each.weight for each in classes),
+        tuple(block_class.weight for block_class in classes),
     )
 
 
@@ -138,12 +140,12 @@ class BlockClass:
 def classify_blocks(sampled: Sequence[BlockPaths], executed: Durations) -> list[BlockClass]:
     """Return the shortest, a middle and the longest of the run blocks, shortest first, each with
     the number of blocks it represents; a single one if all are alike."""
-    ordered = sorted(sampled, key=lambda each: (each.executed, each.block))
-    if is_uniform({each.block: each.executed for each in ordered}):
+    ordered = sorted(sampled, key=lambda block: (block.executed, block.block))
+    if is_uniform({block.block: block.executed for block in ordered}):
         return [BlockClass(ordered[len(ordered) // 2], float(len(executed)))]
     middle = (ordered[0].executed + ordered[-1].executed) / 2
-    between = min(ordered, key=lambda each: abs(each.executed - middle))
-    chosen = {each.executed: each for each in (ordered[0], between, ordered[-1])}
+    between = min(ordered, key=lambda block: abs(block.executed - middle))
+    chosen = {block.executed: block for block in (ordered[0], between, ordered[-1])}
     points = sorted(chosen)
     weights = [
         float(np.interp(executed, points, np.eye(len(points))[n]).sum()) for n in range(len(points))

@@ -173,7 +173,10 @@ class _LaunchModel:
         every, _ = block_durations(counts, self._launch.blocks)
         classes = classify_blocks(blocks, every)
         shared = estimate_sharing(
-            [(each.paths, each.weight) for each in classes], first, self._memory, rates
+            [(block_class.paths, block_class.weight) for block_class in classes],
+            first,
+            self._memory,
+            rates,
         )
         behind = 0.0
         if shared and shared.fetched.mid:
@@ -205,8 +208,8 @@ class _LaunchModel:
                 -(-self._launch.blocks // (self._board.compute_units // rates.units)),
             ),
             limiter=self._limiter,
-            blocks=tuple(each.paths for each in classes),
-            weights=tuple(each.weight for each in classes),
+            blocks=tuple(block_class.paths for block_class in classes),
+            weights=tuple(block_class.weight for block_class in classes),
             ends=ends,
             sharing=shared,
             notes=tuple(self._notes),

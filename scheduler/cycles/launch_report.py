@@ -136,8 +136,8 @@ class _Means:
     def instances(self, pipe: Pipe) -> int:
         """Return how many of a pipe the board has."""
         alone = pipe in (Pipe.LDS, Pipe.MEMORY)
-        each = 1 if alone else self._rates.simds // self._rates.units
-        return each * self._modelled.board.compute_units
+        per_unit = 1 if alone else self._rates.simds // self._rates.units
+        return per_unit * self._modelled.board.compute_units
 
     def pipes(self) -> dict[Pipe, float]:
         cycles = self._time.cycles or 1.0

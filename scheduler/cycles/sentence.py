@@ -93,14 +93,14 @@ def _conflicts(
     if pipes.get(Pipe.LDS, 0.0) < _WORTH_SAYING:
         return []
     wasted: dict[str, list[float]] = {}
-    for each in figures:
-        if each.conflict is not None:
-            mnemonic = function.instructions[each.index].mnemonic
+    for figure in figures:
+        if figure.conflict is not None:
+            mnemonic = function.instructions[figure.index].mnemonic
             width = next((text for part, text in _WIDTHS if part in mnemonic), "narrow")
             kind = f"{width} {'reads' if 'read' in mnemonic or 'load' in mnemonic else 'writes'}"
             entry = wasted.setdefault(kind, [0.0, 0.0])
-            entry[0] += each.issue
-            entry[1] += each.issue / each.conflict
+            entry[0] += figure.issue
+            entry[1] += figure.issue / figure.conflict
     kind, (spent, free) = max(
         wasted.items(), key=lambda item: item[1][0] - item[1][1], default=("", (0.0, 1.0))
     )

@@ -81,11 +81,15 @@ def sum_waves(decoded: Sequence[DecodedInstruction], rates: Rates, waves: Sequen
     if not waves:
         return totals
     counts = [len(wave.times) for wave in waves]
-    each = [(wave, wave.prepared, count) for wave, count in zip(waves, counts, strict=True)]
-    index = np.concatenate([of.indices[:count] for _, of, count in each])
-    weight = np.concatenate([of.weights[:count] * wave.block.weight for wave, of, count in each])
-    busy = weight * np.concatenate([of.busy[:count] for _, of, count in each])
-    after = np.concatenate([of.after[:count] for _, of, count in each])
+    prepared_waves = [
+        (wave, wave.prepared, count) for wave, count in zip(waves, counts, strict=True)
+    ]
+    index = np.concatenate([prepared.indices[:count] for _, prepared, count in prepared_waves])
+    weight = np.concatenate(
+        [prepared.weights[:count] * wave.block.weight for wave, prepared, count in prepared_waves]
+    )
+    busy = weight * np.concatenate([prepared.busy[:count] for _, prepared, count in prepared_waves])
+    after = np.concatenate([prepared.after[:count] for _, prepared, count in prepared_waves])
     waits_by_wave = [_waits(wave, rates) for wave in waves]
     base, time = (
         np.concatenate([getattr(one, name) for one in waits_by_wave]) for name in ("base", "time")
@@ -97,8 +101,10 @@ def sum_waves(decoded: Sequence[DecodedInstruction], rates: Rates, waves: Sequen
     totals.busy = _sum_by_index(index, busy, size)
     totals.spent = _sum_by_index(index, weight * (time + after - base), size)
     for why, number in REASON_CODES.items():
-        if (of := reason == number).any():
-            totals.stalls[why] = _sum_by_index(index[of], (weight * (until - base))[of], size)
+        if (prepared := reason == number).any():
+            totals.stalls[why] = _sum_by_index(
+                index[prepared], (weight * (until - base))[prepared], size
+            )
     totals.stalls[StallReason.PIPE] = _sum_by_index(
         index[queued], (weight * (time - until))[queued], size
     )
@@ -111,8 +117,10 @@ def sum_waves(decoded: Sequence[DecodedInstruction], rates: Rates, waves: Sequen
             totals.served["addresses"] += cycles / rates.units
     banks = [
         weight[start + at] * cost[1]
-        for start, (_, of, count) in zip(np.cumsum([0, *counts]).tolist(), each, strict=False)
-        for at, cost in of.local.items()
+        for start, (_, prepared, count) in zip(
+            np.cumsum([0, *counts]).tolist(), prepared_waves, strict=False
+        )
+        for at, cost in prepared.local.items()
         if at < count
     ]
     totals.served["banks"] = float(sum(banks))

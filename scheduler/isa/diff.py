@@ -180,16 +180,16 @@ def _anchors(
 
 
 def _unique(lines: Sequence[str], low: int, high: int, run: int) -> dict[Hashable, int]:
-    places: dict[Hashable, int] = {}
+    place_of_key: dict[Hashable, int] = {}
     repeated = set()
     for index in range(low, high - run + 1):
         key = tuple(lines[index : index + run])
-        if key in places:
+        if key in place_of_key:
             repeated.add(key)
-        places[key] = index
+        place_of_key[key] = index
     for key in repeated:
-        del places[key]
-    return places
+        del place_of_key[key]
+    return place_of_key
 
 
 def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -104,7 +104,7 @@ def _reverse_postorder(blocks: tuple[Block, ...]) -> list[int]:
     stack = [(0, iter(blocks[0].successors))]
     while stack:
         block, successors = stack[-1]
-        following = next((each for each in successors if each not in seen), None)
+        following = next((successor for successor in successors if successor not in seen), None)
         if following is None:
             order.append(block)
             stack.pop()

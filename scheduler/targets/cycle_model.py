@@ -151,18 +151,18 @@ class Machine(Properties[Constant]):
     def at(self, end: End, *, simds: int, wave: int) -> Rates:
         """Return all figures of one end, as plain numbers, for a compute unit of so many SIMDs."""
         values: dict[str, Any] = {
-            each.name: value.at(end) if isinstance(value, Constant) else value
-            for each in fields(self)
-            for value in [getattr(self, each.name)]
+            field.name: value.at(end) if isinstance(value, Constant) else value
+            for field in fields(self)
+            for value in [getattr(self, field.name)]
         }
         return Rates(**values, simds=simds, wave=wave)
 
     def constants(self) -> dict[str, Constant]:
         """Return the figures with a source of their own, by name, for documents."""
         return {
-            each.name: value
-            for each in fields(self)
-            for value in [getattr(self, each.name)]
+            field.name: value
+            for field in fields(self)
+            for value in [getattr(self, field.name)]
             if isinstance(value, Constant)
         }
 

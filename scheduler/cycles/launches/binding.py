@@ -42,14 +42,14 @@ def bind_launch(
     most = amd_hardware(target).max_lds_per_block_bytes
     if lds > most:
         raise UserError(f"{what}: {lds} bytes of LDS; a block on {target.name} has {most}")
-    places = [place for place in program.arguments if not place.hidden]
-    names = [place.name for place in places]
-    ordered = _order_arguments(text, places, names, what)
+    visible_places = [place for place in program.arguments if not place.hidden]
+    names = [place.name for place in visible_places]
+    ordered = _order_arguments(text, visible_places, names, what)
     memory = Memory()
     addresses = _map_buffers(ordered, memory, what)
     pointers = _Pointers(addresses, names)
     arguments = []
-    for number, (place, argument) in enumerate(zip(places, ordered, strict=True)):
+    for number, (place, argument) in enumerate(zip(visible_places, ordered, strict=True)):
         at = f"{what}: {_name(number, names)}"
         arguments.append(_value(at, place, argument, number, pointers))
     function = program.function.name
@@ -156,12 +156,12 @@ def _struct_bytes(
 ) -> bytes:
     """Return the bytes of a by-value argument that is not a number."""
     if isinstance(argument, tuple):
-        each, rest = divmod(size, len(argument))
-        if rest or each not in _NUMBERS:
+        member_size, rest = divmod(size, len(argument))
+        if rest or member_size not in _NUMBERS:
             raise UserError(f"{at}: {size} bytes are not {len(argument)} numbers of one size")
         for one in argument:
-            _check_range(at, one, each)
-        data = b"".join(number_bytes(one, each) for one in argument)
+            _check_range(at, one, member_size)
+        data = b"".join(number_bytes(one, member_size) for one in argument)
     elif isinstance(argument, Struct):
         # Members at offsets that are multiples of their sizes, as in C, padded to a multiple of
         # the largest.

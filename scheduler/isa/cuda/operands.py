@@ -80,13 +80,13 @@ def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
     if name in _MATRIX_NAMES or name.endswith("GMMA"):
         return _matrix_widths(name, suffixes)
     if name in ("LDSM", "STSM"):
-        each = next((_MATRICES[one] for one in suffixes if one in _MATRICES), 1)
-        return each, (each,)
+        width = next((_MATRICES[one] for one in suffixes if one in _MATRICES), 1)
+        return width, (width,)
     if name.startswith(("LD", "ATOM")) or name in _STORES:
-        each = next((_WIDE[one] for one in suffixes if one in _WIDE), 1)
+        width = next((_WIDE[one] for one in suffixes if one in _WIDE), 1)
         if "ENL2" in suffixes:  # 32 bytes, as two operands
-            each = 4
-        return each, (each,)
+            width = 4
+        return width, (width,)
     if name == "IMAD" and {"WIDE", "HI"} & set(suffixes):
         return (2 if "WIDE" in suffixes else 1), (1, 1, 2)
     if name == "CS2R":

@@ -56,11 +56,11 @@ def live_registers(function: Function) -> VectorRegisters:
             after = live | writes
             live = (live & ~writes) | reads
             live_at[index] = after | live
-    counts = tuple(each.bit_count() for each in live_at)
+    counts = tuple(mask.bit_count() for mask in live_at)
     peak = max(counts, default=0)
     return VectorRegisters(
         counts=counts,
-        agpr=tuple((each >> _AGPR).bit_count() for each in live_at),
+        agpr=tuple((mask >> _AGPR).bit_count() for mask in live_at),
         peak=peak,
         peaks=tuple(index for index, count in enumerate(counts) if count == peak and peak),
     )

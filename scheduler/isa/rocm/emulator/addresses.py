@@ -44,9 +44,9 @@ def scratch_address(
 ) -> AddressFunction:
     """Byte addresses in the lane's scratch memory."""
     parts = [
-        read_raw(each, 32, accumulation, Type.U32)
-        for each in (address, base)
-        if each.file is not RegisterFile.OFF
+        read_raw(operand, 32, accumulation, Type.U32)
+        for operand in (address, base)
+        if operand.file is not RegisterFile.OFF
     ]
 
     def at(g: Group) -> Addresses:
@@ -93,11 +93,11 @@ def select_by_aperture(at: AddressFunction, move: Callable[[Space, AddressFuncti
         addresses = at(g)
         upper = addresses >> 32
         address_stack.append(addresses)
-        for aperture, each in steps:
+        for aperture, step_in_space in steps:
             here = (upper == aperture) & g.mask
             if here.any():
                 with restrict_lanes(g, here):
-                    each(g)
+                    step_in_space(g)
         rest = (upper != SHARED_APERTURE) & (upper != PRIVATE_APERTURE)
         if (rest & g.mask).any():
             with restrict_lanes(g, rest):

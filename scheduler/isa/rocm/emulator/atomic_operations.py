@@ -55,7 +55,7 @@ def _add_bf16(old: Any, data: Any) -> Any:
     """Return the sums of two bf16 in a word."""
     result = np.zeros_like(old)
     for shift in (np.uint32(0), _16):
-        parts = [((each >> shift) << _16).view(np.float32) for each in (old, data)]
+        parts = [((codes >> shift) << _16).view(np.float32) for codes in (old, data)]
         result |= bfloat16_bits(parts[0] + parts[1]).astype(np.uint32) << shift
     return result
 

@@ -96,7 +96,7 @@ def make_lds(name: str, operands: Operands, accumulation: int, index: int) -> St
     remaining = list(operands.operands)
     result = row_of(_vector(remaining.pop(0)), accumulation) if "_rtn_" in name else None
     address, *data = remaining
-    rows = [row_of(_vector(each), accumulation) for each in data]
+    rows = [row_of(_vector(operand), accumulation) for operand in data]
     if len(rows) != (2 if operation.compares else 1):
         raise UnreadableError(name)
     if name.startswith("ds_cmpst_"):  # the comparison value first, unlike all others

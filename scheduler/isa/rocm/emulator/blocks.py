@@ -81,7 +81,7 @@ def _read(row: BlockRow, operand: Operand, count: int, accumulation: int) -> Rea
         def scalars(g: Group) -> npt.NDArray[np.uint32]:
             columns = [g.vector(g.s[index + number]) for number in range(count)]
             shape = (g.count, g.lanes)
-            return np.stack([np.broadcast_to(each, shape) for each in columns], axis=1)
+            return np.stack([np.broadcast_to(column, shape) for column in columns], axis=1)
 
         return scalars
     if operand.file not in (RegisterFile.VECTOR, RegisterFile.ACCUMULATION):

@@ -91,7 +91,7 @@ def _mbcnt(first: int) -> Make:
 
 @_makes("v_swap_b32")
 def _swap(operands: Operands, accumulation: int) -> Step:
-    first, second = (row_of(each, accumulation) for each in operands.operands[:2])
+    first, second = (row_of(operand, accumulation) for operand in operands.operands[:2])
 
     def step(g: Group) -> None:
         old = g.v[first].copy()
@@ -106,7 +106,7 @@ def _permlane_swap(width: int) -> Make:
     register with the even rows of the second."""
 
     def make(operands: Operands, accumulation: int) -> Step:
-        first, second = (row_of(each, accumulation) for each in operands.operands[:2])
+        first, second = (row_of(operand, accumulation) for operand in operands.operands[:2])
 
         def step(g: Group) -> None:
             lane = np.arange(g.lanes)

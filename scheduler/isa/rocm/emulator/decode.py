@@ -86,7 +86,7 @@ class DecodedProgram:
         self._indexed = register_indexing.has_computed_index(self._instructions)
         # The highest vector registers of each kind that the program names.
         most = {"v": 0, "a": -1}
-        for operands in {each.operands for each in self._instructions}:
+        for operands in {instruction.operands for instruction in self._instructions}:
             for match in _REGISTER.finditer(operands):
                 last = int(match[4] or match[3] or match[2])
                 if last < _MAX_REGISTERS:

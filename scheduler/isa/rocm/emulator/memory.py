@@ -194,17 +194,17 @@ class Memory:
         ``outside`` [n] for addresses that have others."""
         starts = np.asarray(self._starts, np.int64)
         for byte in range(size):
-            each = addresses + byte
-            numbers = np.searchsorted(starts, each, side="right") - 1
+            byte_addresses = addresses + byte
+            numbers = np.searchsorted(starts, byte_addresses, side="right") - 1
             inside = np.zeros(len(addresses), bool)
             for number in np.unique(numbers):
                 if number < 0:
                     continue
                 region = self._regions[number]
-                lanes = np.nonzero((numbers == number) & (each < region.end))[0]
+                lanes = np.nonzero((numbers == number) & (byte_addresses < region.end))[0]
                 if len(lanes):
                     inside[lanes] = True
-                    offsets = each[lanes] - region.address
+                    offsets = byte_addresses[lanes] - region.address
                     slots = self._slots(region, offsets)
                     yield byte, lanes, slots * PAGE + (offsets & (PAGE - 1))
             outside |= ~inside

@@ -87,4 +87,4 @@ def make(
 
 def has_computed_index(instructions: Sequence[Instruction]) -> bool:
     """Whether any register's number is computed, so that any register may be accessed."""
-    return any(each.mnemonic in (_ON, *_RELATIVE) for each in instructions)
+    return any(instruction.mnemonic in (_ON, *_RELATIVE) for instruction in instructions)

@@ -80,14 +80,14 @@ class _Runner:
     ) -> None:
         self.program, self.launch, self.memory = program, launch, memory
         self.limits = limits
-        each = -(-launch.threads // program.lanes)
-        self.waves = [(block, wave) for block in blocks for wave in range(each)]
+        waves_per_block = -(-launch.threads // program.lanes)
+        self.waves = [(block, wave) for block in blocks for wave in range(waves_per_block)]
         if len(self.waves) > limits.waves:
             raise UserError(
                 f"{program.function.name}: {len(self.waves)} waves exceed the "
                 f"limit of {limits.waves}: choose fewer blocks"
             )
-        self.slots = np.repeat(np.arange(len(blocks)), each)
+        self.slots = np.repeat(np.arange(len(blocks)), waves_per_block)
         words = -(-(program.lds_bytes + launch.dynamic_lds_bytes) // 16) * 4
         self.machine = Machine(
             *(memory, program.lanes, np.zeros(len(blocks) * words, np.uint32), words, values),
@@ -144,12 +144,12 @@ class _Runner:
             if not ready:
                 ready = self._release(parked, True)
                 continue
-            group = min(ready, key=lambda each: each.pc) if len(ready) > 1 else ready[0]
+            group = min(ready, key=lambda candidate: candidate.pc) if len(ready) > 1 else ready[0]
             ready.remove(group)
             if self.cut:
                 self._end(group, True)
                 continue
-            bound = min((each.pc for each in ready), default=-1)
+            bound = min((candidate.pc for candidate in ready), default=-1)
             for after, at_barrier in self._advance(group, bound):
                 (parked if at_barrier else ready).append(after)
             if parked:
@@ -222,7 +222,9 @@ class _Runner:
             self._close(group)
             split = []
             for target, value in ((control.target, 1), (run.end, 0)):
-                columns = [number for number, each in enumerate(chosen) if each == value]
+                columns = [
+                    number for number, chosen_value in enumerate(chosen) if chosen_value == value
+                ]
                 if columns:
                     part = groups.split(group, columns)
                     part.pc = target

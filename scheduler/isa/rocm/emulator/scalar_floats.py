@@ -29,8 +29,8 @@ def step_of(row: AluRow, operands: Operands) -> Step:
     if len(sources) != len(row.sources):
         raise UnreadableError(row.name)
     reads = [
-        read_source(operand, each, 0, 1 if operand.half == "h" else 0)
-        for operand, each in zip(sources, row.sources, strict=True)
+        read_source(operand, source_type, 0, 1 if operand.half == "h" else 0)
+        for operand, source_type in zip(sources, row.sources, strict=True)
     ]
     if kind is Type.MASK:
 

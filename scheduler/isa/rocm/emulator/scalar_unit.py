@@ -52,9 +52,9 @@ def store_scalar(operand: Operand, bits: int) -> Callable[[Group, Value], None]:
 
 def step_of(row: ScalarRow, operands: Operands) -> Step:
     """Build the step of one scalar instruction."""
-    found = list(operands.operands)
-    results = found[:1] if row.result is not None else []
-    sources = found[len(results) :]
+    operand_list = list(operands.operands)
+    results = operand_list[:1] if row.result is not None else []
+    sources = operand_list[len(results) :]
     if row.accumulates:
         sources = [*results, *sources]
     if len(sources) != len(row.sources):
@@ -78,14 +78,14 @@ def step_of(row: ScalarRow, operands: Operands) -> Step:
             if not isinstance(value, int):
                 break
         else:
-            found = compute(*values)
+            result = compute(*values)
             if store is None:
-                g.scc = found
+                g.scc = result
             elif sets:
-                store(g, found[0] & mask)
-                g.scc = found[1]
+                store(g, result[0] & mask)
+                g.scc = result[1]
             else:
-                store(g, found & mask)
+                store(g, result & mask)
             return
         columns = [[value] * g.count if isinstance(value, int) else value for value in values]
         many = [compute(*column) for column in zip(*columns, strict=True)]

@@ -15,7 +15,7 @@ _BITS |= {f"BYTE_{n}": (8 * n, 8) for n in range(4)}
 
 def _selector(operands: Operands, name: str, default: str) -> str:
     return next(
-        (each.partition(":")[2] for each in operands.words if each.startswith(name + ":")), default
+        (word.partition(":")[2] for word in operands.words if word.startswith(name + ":")), default
     )
 
 

@@ -125,8 +125,8 @@ class Group:
         if isinstance(value, int):
             self.s[index], self.s[index + 1] = value & M32, value >> 32
         else:
-            self.s[index] = [each & M32 for each in value]
-            self.s[index + 1] = [each >> 32 for each in value]
+            self.s[index] = [number & M32 for number in value]
+            self.s[index + 1] = [number >> 32 for number in value]
 
     def mask_at(self, index: int) -> Mask:
         """Return a mask in scalar registers as [waves or 1, lanes] booleans."""
@@ -212,7 +212,7 @@ def map_waves(function: Callable[..., T], *values: Value) -> T | list[T]:
         return function(*values)
     count = next(len(value) for value in values if not isinstance(value, int))
     columns = [[value] * count if isinstance(value, int) else value for value in values]
-    return [function(*each) for each in zip(*columns, strict=True)]
+    return [function(*wave_arguments) for wave_arguments in zip(*columns, strict=True)]
 
 
 def collapse(values: list[int]) -> Value:

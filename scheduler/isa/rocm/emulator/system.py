@@ -24,6 +24,6 @@ def make(name: str, operands: Operands) -> Step | None:
         return lambda g: store(g, 0)
     if name == "s_getreg_b32":
         store = store_scalar(operands.operands[0], 32)
-        clock = any("SHADER_CYCLES" in each.text for each in operands.operands)
+        clock = any("SHADER_CYCLES" in operand.text for operand in operands.operands)
         return lambda g: store(g, g.machine.ticks() & 0xFFFF_FFFF if clock else 0)
     return None

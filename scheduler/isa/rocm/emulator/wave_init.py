@@ -120,10 +120,10 @@ def init_waves(
     position = directives.get("user_sgpr_count", position)
     x, y, _ = launch.grid
     ids = [(block % x, block // x % y, block // (x * y)) for block, _ in waves]
-    columns: list[Value] = [collapse([each[axis] for each in ids]) for axis in range(3)]
+    columns: list[Value] = [collapse([block_id[axis] for block_id in ids]) for axis in range(3)]
     if program.gpu.block_ids_in_trap_registers:
         group.s[TTMP + 9] = columns[0]
-        group.s[TTMP + 7] = collapse([each[1] & 0xFFFF | each[2] << 16 for each in ids])
+        group.s[TTMP + 7] = collapse([block_id[1] & 0xFFFF | block_id[2] << 16 for block_id in ids])
     else:
         for axis, letter in enumerate("xyz"):
             default = int(axis == 0)

@@ -63,15 +63,15 @@ def _lines(value: Mapping[str, Any], depth: int) -> Iterator[str]:
         raise UserError("the metadata is nested too deeply")
     indent = "  " * depth
     for key in sorted(value, key=str):
-        each = value[key]
-        if isinstance(each, dict):
+        entry = value[key]
+        if isinstance(entry, dict):
             yield f"{indent}{_text(key)}:"
-            yield from _lines(each, depth + 1)
-        elif isinstance(each, list):
+            yield from _lines(entry, depth + 1)
+        elif isinstance(entry, list):
             yield f"{indent}{_text(key)}:"
-            yield from _items(each, depth + 1)
+            yield from _items(entry, depth + 1)
         else:
-            yield f"{indent}{_text(key)}: {_text(each)}"
+            yield f"{indent}{_text(key)}: {_text(entry)}"
 
 
 def _items(values: Sequence[Any], depth: int) -> Iterator[str]:

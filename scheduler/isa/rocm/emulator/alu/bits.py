@@ -175,7 +175,8 @@ def _bitop(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
     for case in range(8):
         if truth >> case & 1:
             chosen = [
-                each if case >> place & 1 else ~each for each, place in ((a, 2), (b, 1), (c, 0))
+                source if case >> place & 1 else ~source
+                for source, place in ((a, 2), (b, 1), (c, 0))
             ]
             result |= chosen[0] & chosen[1] & chosen[2]
     return result
@@ -185,7 +186,7 @@ def _bitop_b16(a: Bits, b: Bits, c: Bits, old: Bits, *, modifiers: Modifiers) ->
     """Use the halves that ``op_sel`` selects; the destination's other half is unchanged."""
     select = (*modifiers.get("op_sel", ()), 0, 0, 0, 0)[:4]
     halves = [
-        each >> np.uint32(16 * half) for each, half in zip((a, b, c), select[:3], strict=True)
+        source >> np.uint32(16 * half) for source, half in zip((a, b, c), select[:3], strict=True)
     ]
     half_word = _bitop(*halves, modifiers=modifiers) & np.uint32(0xFFFF)
     at = np.uint32(16 * select[3])

@@ -69,12 +69,12 @@ def classes(values: Lanes, mask: Lanes, unsigned: Any, mantissa: int) -> Masks:
     negative = np.signbit(values)
     magnitude = np.abs(values)
     normal = magnitude >= np.finfo(values.dtype).tiny
-    places = np.select(
+    class_bits = np.select(
         [np.isnan(values), np.isinf(values), values == 0, ~normal],
         [np.where(quiet, 1, 0), *(np.where(negative, *two) for two in ((2, 9), (5, 6), (4, 7)))],
         np.where(negative, 3, 8),
     )
-    is_in_class: Masks = ((mask.astype(np.int64) >> places) & 1) == 1
+    is_in_class: Masks = ((mask.astype(np.int64) >> class_bits) & 1) == 1
     return is_in_class
 
 

@@ -39,10 +39,10 @@ def unpack_codes(block: Bits, bits: int) -> Lanes:
         pairs = wide[:, first] | (wide[:, first + 1] << np.uint64(32))
         straddling: Lanes = ((pairs >> shift) & np.uint64((1 << bits) - 1)).astype(np.uint32)
         return straddling
-    each = 32 // bits
-    shifts = (np.arange(each, dtype=np.uint32) * np.uint32(bits))[:, None]
+    per_word = 32 // bits
+    shifts = (np.arange(per_word, dtype=np.uint32) * np.uint32(bits))[:, None]
     codes: Lanes = (block[:, :, None] >> shifts) & np.uint32((1 << bits) - 1)
-    return codes.reshape(waves, registers * each, lanes)
+    return codes.reshape(waves, registers * per_word, lanes)
 
 
 def pack_codes(codes: Lanes, bits: int) -> Bits:

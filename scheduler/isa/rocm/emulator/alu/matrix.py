@@ -132,7 +132,7 @@ def _dense(
         result,
         flush=formats is FLUSHED,
     )
-    a, b = (formats.get(each, ELEMENTS[each]) for each in shape.elements)
+    a, b = (formats.get(element, ELEMENTS[element]) for element in shape.elements)
     size = m * n * blocks // 64 * ELEMENTS[result].bits // 32
     inputs = (m * k * blocks * a.bits // 2048, n * k * blocks * b.bits // 2048)
     return BlockRow(name, size, (*inputs, size), _mfma_compute(product, a, b), needs=needs)
@@ -157,11 +157,11 @@ def _select_formats(m: int, n: int, k: int) -> Callable[..., Bits]:
         names = [_SMALL[min(modifier_number(modifiers, name), 4)] for name in ("cbsz", "blgp")]
         elements = [ELEMENTS[name] for name in names]
         values = [
-            each.decode(unpack_codes(block[:, : each.bits], each.bits))
-            for each, block in zip(elements, (a, b), strict=True)
+            element.decode(unpack_codes(block[:, : element.bits], element.bits))
+            for element, block in zip(elements, (a, b), strict=True)
         ]
         # Elements of 8 bits form two runs of 16, smaller ones one of 32.
-        left, right = (16 if each.bits == 8 else 32 for each in elements)
+        left, right = (16 if element.bits == 8 else 32 for element in elements)
         product = products[left, right]
         for number, scale in enumerate(scales):
             byte = _select(modifiers, "op_sel", number) + 2 * _select(
@@ -169,9 +169,9 @@ def _select_formats(m: int, n: int, k: int) -> Callable[..., Bits]:
             )
             exponent = ((scale[:, 0] >> np.uint32(8 * byte)) & np.uint32(0xFF)).astype(np.int64)
             factor = np.where(exponent == 255, np.nan, np.ldexp(1.0, exponent - 127))
-            places = product.b if number else product.a
+            input_layout = product.b if number else product.a
             scaled = values[number].copy()
-            scaled[:, places.item[0], places.lane[0]] *= factor[:, scale_lane]
+            scaled[:, input_layout.item[0], input_layout.lane[0]] *= factor[:, scale_lane]
             values[number] = scaled
         return product.multiply(values[0], values[1], c)
 
@@ -194,7 +194,7 @@ def _sparse(
     that CBSZ and ABID select. The old result is added."""
     shape = _shape_of(name)
     m, n, k = shape.m, shape.n, shape.k
-    a, b = (formats.get(each, ELEMENTS[each]) for each in shape.elements)
+    a, b = (formats.get(element, ELEMENTS[element]) for element in shape.elements)
     product = Product(
         mfma_input(m, k, 1), mfma_input(n, k, 1), mfma_result(m, n, 1, 4), shape.result
     )
