@@ -20,7 +20,7 @@ MAX_GRAPHS = 50
 class SelectionUse:
     """A graph with nodes that use selected kernels, and its latest bundle of their times.
 
-    ``bundle_is_current``: the bundle was packed after the kernels were selected. ``pack_url`` is
+    ``bundle_is_current``: the bundle was begun after the kernels were selected. ``pack_url`` is
     where a new one is requested; "" if the times are emulated, which select nothing in a bundle.
     """
 
@@ -48,9 +48,11 @@ def selection_uses(selections: Collection[Selection]) -> tuple[SelectionUse, ...
     shown = dict(list(by_graph.items())[:MAX_GRAPHS])
     bundles: dict[int, Packing] = {}
     packed = Packing.objects.filter(graph__in=[0, *shown], use=None, state=State.DONE)
-    devices = {row.device_name for row in selections}
+    buckets = {", ".join((row.device_name, row.target, row.toolchain)) for row in selections}
     for packing in packed.order_by("finished_at", "pk"):
-        if not packing.times or any(packing.times.startswith(name) for name in devices):
+        # Sizes follow the bucket's other parts.
+        times = f"{packing.times}, "
+        if not packing.times or any(times.startswith(f"{bucket}, ") for bucket in buckets):
             bundles[packing.graph_id] = packing
     is_emulated = all(row.result is not None and row.result.emulated for row in selections)
     uses = []
@@ -65,7 +67,7 @@ def selection_uses(selections: Collection[Selection]) -> tuple[SelectionUse, ...
                 bundle=bundle.pk if bundle else None,
                 bundle_url=bundle.get_absolute_url() if bundle else "",
                 bundle_is_current=bool(
-                    bundle and bundle.finished_at and bundle.finished_at >= latest
+                    bundle and bundle.started_at and bundle.started_at >= latest
                 ),
                 pack_url="" if is_emulated else reverse("pack", args=[key]),
             )

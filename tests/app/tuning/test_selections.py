@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -11,9 +12,10 @@ from django.test import Client
 
 from codegen_app.accounts.models import AuditEntry
 from codegen_app.graphs.models import Problem
-from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse, Packing
 from codegen_app.kernels.services import engine
 from codegen_app.tuning.models import BenchmarkResult, Environment, Selection
+from codegen_app.tuning.queries.selection_uses import selection_uses
 from codegen_app.tuning.services import selection_io, selections
 from scheduler.errors import UserError
 from tests.app import factories
@@ -99,6 +101,36 @@ def test_a_kernel_that_cannot_be_generated_any_more_is_replaced(
     _, why = selections.offer(slower, "run 2", {slower.kernel.name})
     assert why == f"replaces {first.kernel.name}, which this version does not generate"
     assert serving().result == slower
+
+
+def test_a_bundle_has_what_was_selected_for_its_times_before_it_was_begun() -> None:
+    task = factories.task()
+    where = factories.environment(device_name="NVIDIA H100", compiler="nvcc 13")
+    selections.offer(result(task.problem, where, 90, 110), "run 1")
+    row = serving()
+    bucket = f"NVIDIA H100, {row.target}, {row.toolchain}"
+    file = factories.done_build().library
+
+    def pack(times: str, began: timedelta) -> None:
+        moments = {"started_at": row.since + began, "finished_at": row.since + timedelta(hours=1)}
+        Packing.objects.update_or_create(
+            graph=task.run.graph,
+            defaults={
+                "key": "k", "kernels": 1, "times": times, "state": "done", "file": file, **moments
+            },
+        )  # fmt: skip
+
+    shown = []
+    for times, began in (
+        (bucket.replace("H100", "H100 NVL"), timedelta(minutes=1)),
+        (bucket, timedelta(minutes=1)),
+        (f"{bucket}, m=64", timedelta(minutes=1)),
+        (bucket, -timedelta(minutes=1)),
+    ):
+        pack(times, began)
+        [use] = selection_uses([row])
+        shown.append((use.bundle is not None, use.bundle_is_current))
+    assert shown == [(False, False), (True, True), (True, True), (True, False)]
 
 
 def test_one_lucky_sample_changes_nothing(problem: Problem, environment: Environment) -> None:
