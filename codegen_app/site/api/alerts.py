@@ -139,6 +139,9 @@ def triage(request: HttpRequest, body: Triage) -> dict[str, Any]:
     owner = triager(request)
 
     def act() -> dict[str, Any]:
+        linked = [pk for pk in (body.duplicate_of, body.downstream_of) if pk is not None]
+        if linked or body.unlink:
+            services.lock_for_actions([*body.alerts, *linked])
         actions = tuple(_actions(body, owner))
         lines = [action.line for action in actions]
         if not actions:

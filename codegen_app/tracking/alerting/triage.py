@@ -243,6 +243,13 @@ def lock_links() -> None:
     lock_transaction(LockClass.ALERT_LINKS)
 
 
+def lock_for_actions(alerts: Collection[int]) -> None:
+    """Lock all links, and then these alerts, before several actions in one transaction: each of
+    them would lock in this order, but not after another has locked its alerts."""
+    lock_links()
+    _lock_alerts(alerts)
+
+
 def _check_circle(to: int, alerts: Collection[int]) -> None:
     """Raise ``UserError`` if an alert that is linked to these alerts, directly or through others,
     would become their target."""

@@ -30,7 +30,7 @@ from codegen_app.tracking.queries import api_alerts
 from codegen_app.tracking.services import point_notes
 from scheduler.errors import UserError
 from tests.support import alerts as made
-from tests.support.queries import assert_steady, queries_of
+from tests.support.queries import assert_steady, queries_of, statements_of
 
 pytestmark = pytest.mark.django_db
 TRIAGE = "alerts/triage"
@@ -204,6 +204,19 @@ def test_links_are_set_and_removed(api: Api) -> None:
     assert api.get(f"alerts/{two.pk}")["duplicate_of"] is None
     both = {"alerts": [two.pk], "unlink": True, Relation.DUPLICATE.value: one.pk}
     refused(api.post(TRIAGE, both, 422), "unlink")
+
+
+def test_a_request_locks_in_the_order_of_all_others(api: Api) -> None:
+    """Links before alerts, and alerts by number: else two requests could wait for each other."""
+    first, second = made.alert(), made.alert()
+    body = {"alerts": [second.pk], "state": "acknowledged", "duplicate_of": first.pk}
+    locks = [
+        line
+        for line in statements_of(api.post, TRIAGE, body)
+        if "pg_advisory_xact_lock" in line or ("FOR UPDATE" in line and "codegen_app_alert" in line)
+    ]
+    assert "pg_advisory_xact_lock" in locks[0]
+    assert f"IN ({first.pk}, {second.pk})" in locks[1]
 
 
 def test_what_is_wrong_with_a_triage_is_said_and_nothing_is_done(api: Api) -> None:
