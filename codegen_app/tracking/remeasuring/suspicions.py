@@ -45,7 +45,8 @@ def request_remeasurements() -> int:
     rows = list(
         unhandled_suspicions()
         .select_related(*RULES_OF_SERIES)
-        .select_for_update(of=("self",))
+        # Others lock series by their number: waiting for them here could be a deadlock.
+        .select_for_update(skip_locked=True, of=("self",))
         .order_by("-suspected_from", "-pk")[:MAX_SERIES]
     )
     remaining = settings.SUSPICIONS_AN_HOUR - _requested_since(timedelta(hours=1))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -150,6 +152,28 @@ def test_so_many_an_hour_and_none_of_muted_or_generated_series(settings: Any) ->
     team.push(values("other", 150.0))
     assert suspected("other") == (1, 1.5)
     assert MeasurementRequest.objects.count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_series_that_others_lock_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They lock series in another order: each might wait for a row of the other."""
+    monkeypatch.setattr(suspicions, "_request", lambda _: 0)
+    for problem in ("busy", "free"):
+        team.push(values(problem, 150.0))
+    Series.objects.update(suspicion_handled=False)
+
+    def request() -> int:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '5s'")
+            return suspicions.request_remeasurements()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor() as pool, transaction.atomic():
+        Series.objects.select_for_update().get(problem="busy")
+        assert pool.submit(request).result() == 1
+    assert suspicions.unhandled_suspicions().get().problem == "busy"
 
 
 def test_a_new_suspicion_is_asked_for_anew() -> None:
