@@ -109,7 +109,7 @@ def move(rule: PatternRule, position: int, by: AbstractBaseUser) -> bool:
     if rule not in rules:
         raise UserError("the rule was edited or removed meanwhile: open the list of rules")
     before = [row.pk for row in rules]
-    rules.remove(rule)
+    rule = rules.pop(rules.index(rule))  # as it is now: others may have moved it meanwhile
     rules.insert(max(0, position - 1), rule)
     if [row.pk for row in rules] == before:
         return False

@@ -159,7 +159,7 @@ def _account_key(owner: str) -> str:
 def _accounts(owners: set[str]) -> dict[str, str]:
     """Return the accounts that may triage by ``@name`` and e-mail address, in lower case (2
     queries)."""
-    keys = {_account_key(owner) for owner in owners}
+    keys = {_account_key(owner) for owner in owners} - {""}  # accounts may have no address
     able = [key for key, (_, may) in triagers().items() if may]
     rows = User.objects.filter(pk__in=able).annotate(name=Lower("username"), mail=Lower("email"))
     found: Mapping[str, str] = {

@@ -235,6 +235,16 @@ def test_an_owner_who_may_not_triage_any_more_is_named_and_not_assigned() -> Non
     assert "not assigned to bob" in raised.events.get(kind=EventKind.NOTE).note
 
 
+def test_a_rule_that_others_moved_meanwhile_has_a_place_of_its_own() -> None:
+    ada = person("ada")
+    first, second, third = (rule(ada, problem=name, muted=True) for name in ("a", "b", "c"))
+    read_before = PatternRule.objects.get(pk=second.pk)
+    book.move(first, 3, ada)
+    assert book.move(read_before, 2, ada)
+    places = [(row.pk, row.position) for row in resolution.standing_rules()]
+    assert places == [(third.pk, 1), (second.pk, 2), (first.pk, 3)]
+
+
 def test_what_is_no_rule_is_refused_in_a_line() -> None:
     ada, eve = person("ada"), User.objects.create_user("eve")
     for draft, reason, line in (
@@ -354,6 +364,13 @@ def test_a_codeowners_file_is_shown_by_line_and_imported_as_a_whole() -> None:
     assert [row.import_name for row in standing] == ["", "kernels", ""]
     assert [row.pk for row in standing[::2]] == [first.pk, last.pk]
     assert [row.position for row in standing] == [1, 2, 3]
+
+
+def test_an_owner_without_a_name_is_nobody() -> None:
+    """Accounts without an e-mail address are not found by an empty one."""
+    person("ada")
+    file = codeowners.read_owners("kernels", [], "/kernels/ @ @ada\n/tools/ @\n")
+    assert [(line.owner, line.unknown) for line in file.lines] == [("ada", ("@",)), ("", ("@",))]
 
 
 @pytest.mark.parametrize(
@@ -484,15 +501,18 @@ def test_owners_are_imported_on_the_page_after_their_lines_were_shown(tuner: Cli
     tuner.post("/rules/owners", {**sent, "confirm": "1", "why": "agreed"})
     assert PatternRule.objects.count() == 5
     assert PatternRule.objects.all()[0].repository == ["kern*", "other"]
-    upload = SimpleUploadedFile("CODEOWNERS", b"* @ada\n")
+    upload = SimpleUploadedFile("CODEOWNERS", b"\xef\xbb\xbf/src/ @ada\n")  # a byte order mark
     answer = tuner.post("/rules/owners", {"name": "kernels", "file": upload})
-    assert "in place of 5 of the earlier import; nothing is saved yet" in " ".join(
+    [line] = answer.context["page"].file.lines
+    assert (line.pattern, line.owner) == ("/src/", "ada")
+    assert "1 rule; in place of 5 of the earlier import; nothing is saved yet" in " ".join(
         answer.content.decode().split()
     )
     for wrong, line in (
         ({"name": "kernels"}, "Paste the content of the file"),
         ({"name": "", "text": "* @ada"}, "Enter a name"),
         ({"name": "x", "file": SimpleUploadedFile("x", b"\xff\xfe")}, "not UTF-8"),
+        ({"name": "x", "file": SimpleUploadedFile("x", b"a @b\0")}, "null characters"),
         ({"name": "x", "text": "# no lines"}, "no line with a pattern"),
     ):
         answer = tuner.post("/rules/owners", wrong)

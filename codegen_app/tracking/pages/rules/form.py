@@ -196,9 +196,11 @@ class OwnersForm(forms.Form):
         if file is not None:
             content = file.read(4 * MAX_FILE_CHARACTERS + 1)
             try:
-                values["text"] = content.decode()
+                values["text"] = content.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise forms.ValidationError("The file is not UTF-8 text.") from None
+            if "\0" in values["text"]:
+                raise forms.ValidationError("The file is not text: it has null characters.")
         if len(values.get("text", "")) > MAX_FILE_CHARACTERS:
             raise forms.ValidationError(f"The file has more than {MAX_FILE_CHARACTERS} characters.")
         if not values.get("text", "").strip() and not self.errors:
