@@ -51,8 +51,9 @@ def delete_points(before: datetime, most: int) -> int:
         revisions = list(_expired_revisions(before).order_by("pk")[:STEP_REVISIONS])
         if not revisions:
             break
-        rows = _deletable().filter(revision__in=revisions).values_list("pk", "series_id")
-        points = list(rows[: most - deleted])
+        # Read once more: a point that was stored meanwhile stays.
+        rows = _deletable().filter(revision__in=revisions, revision__last_stored_at__lt=before)
+        points = list(rows.values_list("pk", "series_id")[: most - deleted])
         _delete([pk for pk, _ in points], [series for _, series in points])
         deleted += len(points)
         if deleted < most:  # none is left of these; unless a point was stored meanwhile

@@ -82,7 +82,7 @@ class Trial:
     """A proposal's effect on a history: its changes, and the times when data were missing.
     ``allowed`` is how long the series may be silent, None if its rhythm does not say. ``unmuted``:
     it is muted now, and would not be. ``since``: only the latest points, from there on, were tried;
-    None: all ``points``."""
+    None: all ``points`` of the trunk."""
 
     least_effect: float
     muted: bool
@@ -142,7 +142,7 @@ def dry_run(series: Series, proposed: Proposal, at_most: int | None = None) -> T
         gaps=tuple(gaps[-MAX_GAPS:]),
         more_gaps=max(0, len(gaps) - MAX_GAPS),
         unchecked=series.unchecked_from is not None,
-        points=series.points,
+        points=series.points - series.branch_points,
         since=since,
     )
 

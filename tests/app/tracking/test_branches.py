@@ -37,6 +37,7 @@ from codegen_app.tracking.services import (
     branch_retention,
     detection,
     rollup,
+    thresholds,
     trunk,
     withdrawals,
 )
@@ -316,6 +317,11 @@ def test_a_series_without_its_trunk_says_so_and_how_to_mend_it() -> None:
     assert history_page(Series.objects.get().pk).untracked == ""
 
 
+def test_a_dry_run_of_thresholds_counts_the_points_of_the_trunk() -> None:
+    push(history("gemm", commits(12), 100.0) + history("gemm", commits(3, branch="topic"), 110.0))
+    assert thresholds.dry_run(Series.objects.get(), thresholds.Proposal(), 10).points == 12
+
+
 def test_points_of_branches_are_on_the_chart_only_if_they_are_asked_for(client: Client) -> None:
     push(history("gemm", commits(4), 100.0))
     push(history("gemm", commits(2, prefix="a", branch="a/<b>"), 110.0))
@@ -434,6 +440,22 @@ def test_a_branch_that_gets_points_again_keeps_the_new_ones() -> None:
     push(history("gemm", commits(4, prefix="o", branch="old"), 110.0))
     assert rollup.roll_up(policy()) == 0
     assert Series.objects.get().branch_points == 4
+
+
+def test_a_point_that_is_stored_during_the_deletion_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upload is committed after the revisions of dead branches were read."""
+    push(history("gemm", commits(3, prefix="o", branch="old"), 110.0))
+    age("old", 31)
+    deletable = branch_retention._deletable
+
+    def store_first() -> object:
+        monkeypatch.undo()
+        push(history("gemm", commits(1, prefix="o", branch="old"), 111.0))
+        return deletable()
+
+    monkeypatch.setattr(branch_retention, "_deletable", store_first)
+    branch_retention.delete_points(timezone.now() - timedelta(days=30), 100)
+    assert Datum.objects.filter(revision__name="o0").count() == 2
 
 
 def test_deletion_continues_after_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
