@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from codegen_app.tracking.models import PatternRule, Series
+from codegen_app.tracking.models import PatternRule, Series, SeriesRule
 from codegen_app.tracking.rules.settings import RULES_OF_SERIES, series_settings
 from codegen_app.web.row import username
 
@@ -40,19 +40,16 @@ class SeriesRules:
 
 def series_rules(series: Series) -> SeriesRules:
     """Return what applies to a series; no query if it was read with ``SHOWN_RULES``."""
-    settings, own, owner_rule = (
-        series_settings(series),
-        getattr(series, "rule", None),
-        series.owner_rule,
-    )
+    settings, owner_rule = series_settings(series), series.owner_rule
+    series_rule: SeriesRule | None = getattr(series, "rule", None)
     thresholds_rule = _applied(series.pattern_rule)
-    reason = thresholds_rule.reason if thresholds_rule else ""
+    applied = series_rule or thresholds_rule
     return SeriesRules(
         least_effect=settings.least_effect,
         muted=settings.muted,
         stale_after=settings.stale_after,
-        is_own=own is not None,
-        rule_reason=own.reason if own is not None else reason,
+        is_own=series_rule is not None,
+        rule_reason=applied.reason if applied else "",
         thresholds_rule=thresholds_rule,
         owner=username(owner_rule.owner) if owner_rule else "",
         owner_rule=_applied(owner_rule),

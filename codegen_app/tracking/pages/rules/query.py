@@ -88,8 +88,9 @@ def rule_page(pk: int) -> RulePage:
     one."""
     rows = PatternRule.objects.filter(removed_at=None)
     row = rows.select_related("owner", "changed_by").get(pk=pk)
-    n_thresholds = Series.objects.filter(pattern_rule=pk).count()
-    n_owned = Series.objects.filter(owner_rule=pk).count()
+    series = Series.objects.filter(last_at__isnull=False)
+    n_thresholds = series.filter(pattern_rule=pk).count()
+    n_owned = series.filter(owner_rule=pk).count()
     return RulePage(rule_row(row, n_thresholds, n_owned), rows.count(), has_unapplied_rules())
 
 
