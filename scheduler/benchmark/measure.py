@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import MetricInputs, compute_metrics
-from scheduler.benchmark.timing import EMULATION_PLAN, Sampler, Samples, TimingPlan
+from scheduler.benchmark.timing import Sampler, Samples
 from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.errors import Rejected, Stage, UserError
 from scheduler.ir.codec import decode, default_codec
@@ -219,8 +219,3 @@ def sampler(bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limi
             return Rejected(Stage.CRASH, f"the kernel overwrote the answer: {error}")
 
     return sample
-
-
-def default_plan(emulated: bool) -> TimingPlan:
-    """Return the default timing plan of a device of that kind."""
-    return EMULATION_PLAN if emulated else TimingPlan()

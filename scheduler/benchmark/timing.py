@@ -50,6 +50,11 @@ class TimingPlan:
 EMULATION_PLAN = TimingPlan(min_samples=3, max_samples=15, budget_s=0.25, max_batch=64)
 
 
+def default_plan(emulated: bool) -> TimingPlan:
+    """Return the default timing plan of a device of that kind."""
+    return EMULATION_PLAN if emulated else TimingPlan()
+
+
 @dataclass
 class Samples:
     """The samples of one candidate: nanoseconds per launch, the batch of each sample, and the

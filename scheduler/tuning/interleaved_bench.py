@@ -16,14 +16,13 @@ from scheduler.benchmark.measure import (
     Limits,
     Outcome,
     check_candidate,
-    default_plan,
     interrupt_on_cancel,
     sampler,
     summarise,
     wrong_result,
 )
 from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.timing import Sampler, Samples, TimingPlan
+from scheduler.benchmark.timing import Sampler, Samples, TimingPlan, default_plan
 from scheduler.benchmark.worker import WorkerLostError
 from scheduler.errors import Rejected
 from scheduler.fusion.nodes import SchedulerNode

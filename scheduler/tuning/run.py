@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from scheduler.benchmark.measure import default_plan
 from scheduler.benchmark.measurement import Measurement
+from scheduler.benchmark.timing import default_plan
 from scheduler.cpu_count import usable_cpus
 from scheduler.errors import Rejected, UserError
 from scheduler.fusion.nodes import Schedule

@@ -15,6 +15,7 @@ from codegen_app.tuning.queries.measurements import (
 )
 from codegen_app.tuning.queries.serving import bucket_results
 from codegen_app.workers.models import State
+from scheduler.benchmark.timing import default_plan
 from scheduler.stats.intervals import bounds_text
 from scheduler.track.units import format_value
 
@@ -52,7 +53,7 @@ def compare(
         rival = measurement.result if measurement else serving.result
     if rival is None:
         return True, f"replaces {name}, which has no time"
-    is_better, why = _compare_measured(result, rival)
+    is_better, why = _compare_measured(result, rival, is_run=offered is not None)
     return is_better, f"{'replaces' if is_better else 'does not replace'} {name}: {why}"
 
 
@@ -64,11 +65,17 @@ def find_measurement(bucket: dict[str, Any], kernel: GeneratedKernel) -> Current
     return current_measurement(rows.select_related("environment", "task"))
 
 
-def _compare_measured(result: BenchmarkResult, rival: BenchmarkResult) -> tuple[bool, str]:
+def _compare_measured(
+    result: BenchmarkResult, rival: BenchmarkResult, *, is_run: bool
+) -> tuple[bool, str]:
     in_one_run = result.task_id is not None and rival.task_id == result.task_id
-    samples = len(result.samples_ns)
-    if samples < MIN_SAMPLES:
-        return False, f"n = {samples}, but a comparison needs {MIN_SAMPLES} samples"
+    samples, least = len(result.samples_ns), MIN_SAMPLES
+    if is_run:
+        # On a device, screening takes fewer: if the budget ended there, nothing was timed in turns.
+        samples = min(samples, len(rival.samples_ns))
+        least = default_plan(emulated=result.emulated).min_samples
+    if samples < least:
+        return False, f"n = {samples}, but a comparison needs {least} samples"
     under = "" if in_one_run else environment_change(rival.environment, result.environment)
     if under:
         return False, f"not measured in this run, only earlier under other conditions ({under})"

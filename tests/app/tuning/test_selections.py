@@ -93,6 +93,29 @@ def test_a_gain_over_a_kernel_that_the_run_did_not_time_is_not_confirmed(
     assert serving().result == first
 
 
+@pytest.mark.parametrize(
+    ("counts", "is_selected"),
+    [((5, 5), True), ((4, 4), False), ((5, 2), False)],
+    ids=["in turns", "screened", "selected one cut short"],
+)
+def test_samples_that_only_chose_the_finalists_confirm_nothing(
+    environment: Environment, counts: tuple[int, int], is_selected: bool
+) -> None:
+    """Screening takes at most four samples of a kernel, while compilers run."""
+    task = factories.task()
+    problem = task.problem
+    first = result(problem, environment, 90, 110)
+    selections.offer(first, "run 1")
+    better = result(problem, environment, 50, 51)
+    again = result(problem, environment, 100, 101, first.kernel)
+    for row, count in zip((better, again), counts, strict=True):
+        row.task, row.samples_ns = task, [row.median_ns] * count
+        row.save()
+    _, why = selections.offer(better, "run 2", {better.kernel.name, first.kernel.name})
+    assert (serving().result == better) is is_selected, why
+    assert ("a comparison needs 5 samples" in why) is not is_selected
+
+
 def test_a_kernel_that_cannot_be_generated_any_more_is_replaced(
     problem: Problem, environment: Environment
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.benchmark.measure import default_plan
+from scheduler.benchmark.timing import default_plan
 from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling

@@ -11,9 +11,9 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.measure import Limits, default_plan, summarise, wrong_result
+from scheduler.benchmark.measure import Limits, summarise, wrong_result
 from scheduler.benchmark.measurement import Check, Measurement
-from scheduler.benchmark.timing import Sampler, Samples
+from scheduler.benchmark.timing import Sampler, Samples, default_plan
 from scheduler.errors import Rejected, UserError
 from scheduler.results import file as results_file
 from scheduler.results.origin import kiln_commit
