@@ -236,15 +236,15 @@ def give_up(worker: Worker, key: str, why: GiveUp, reason: str, detail: str) -> 
     leases.end(lease, LeaseEnd.GIVEN_BACK if why is GiveUp.STOPPED else LeaseEnd.FAILED)
 
 
-def _device(lease: RemoteLease, device: str) -> DeviceInfo:
+def _device(lease: RemoteLease, device_id: str) -> DeviceInfo:
     """Return the worker's device of that id, if it is of the work's kind."""
     devices = {fields["id"]: DeviceInfo(**fields) for fields in lease.worker.devices}
-    info = devices.get(device)
+    info = devices.get(device_id)
     if lease.task is not None:
         expected = devices.get(lease.task.run.device)
         kind = (expected.target, expected.name) if expected is not None else None
     else:
         kind = replay.device_kind(lease)
     if info is None or kind != (info.target, info.name):
-        raise UserError(f"device: {device!r} of this worker is not what the task is measured on")
+        raise UserError(f"device: {device_id!r} of this worker is not what the task is measured on")
     return info

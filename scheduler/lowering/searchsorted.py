@@ -191,30 +191,30 @@ def isin(
 def _isin_sorted(
     b: Builder,
     size: tuple[Expr, ...],
-    flat: Tensor,
+    test_elements: Tensor,
     dtype: DType,
-    value: Callable[[Index], Value],
-    answer: Callable[[Value], Value],
+    value_at: Callable[[Index], Value],
+    finish: Callable[[Value], Value],
 ) -> Tensor:
     """``isin`` by binary search: compare the value with the element at its insertion index."""
-    length = flat.size[0]
-    ordered = b.sort(flat, 0)[0]
+    length = test_elements.size[0]
+    ordered = b.sort(test_elements, 0)[0]
     insertion = partition_point(
-        b, size, length, lambda i, x: upcast(ordered.at((x,)), dtype) < value(i)
+        b, size, length, lambda i, x: upcast(ordered.at((x,)), dtype) < value_at(i)
     )
 
     def read(index: Index) -> Value:
         position = insertion.at(index)
         is_inside = position < index_value(length)
         position_tensor = Tensor((), DType.I64, lambda _: position)
-        is_equal_at = b.indirect(
+        is_equal = b.indirect(
             position_tensor,
             (),
             length,
-            lambda x: call("eq", upcast(ordered.at((x,)), dtype), value(index)),
+            lambda x: call("eq", upcast(ordered.at((x,)), dtype), value_at(index)),
             wrap=False,
         )
-        return answer(is_inside & is_equal_at)
+        return finish(is_inside & is_equal)
 
     return materialize(b, Tensor(size, DType.BOOL, read))
 

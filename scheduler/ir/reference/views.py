@@ -222,8 +222,8 @@ def _view(a: Args, memory: Array) -> Array:
         return np.zeros(size, dtype=memory.dtype)
     if offset < 0 or last >= memory.size:
         raise UnsupportedUseError("a strided view that leaves its memory is not supported")
-    steps = tuple(step * memory.itemsize for step in stride)
-    return np.lib.stride_tricks.as_strided(memory.reshape(-1)[offset:], size, steps)
+    byte_strides = tuple(step * memory.itemsize for step in stride)
+    return np.lib.stride_tricks.as_strided(memory.reshape(-1)[offset:], size, byte_strides)
 
 
 def as_strided(a: Args) -> Any:

@@ -124,21 +124,21 @@ def alert_list(
         rows = rows.filter(pk__lt=filters.below).order_by("-pk")
     else:
         rows = rows.order_by("-pk")
-    found = list(rows[: PAGE_SIZE + 1])
-    more, found = len(found) > PAGE_SIZE, found[:PAGE_SIZE]
+    page_alerts = list(rows[: PAGE_SIZE + 1])
+    has_more, page_alerts = len(page_alerts) > PAGE_SIZE, page_alerts[:PAGE_SIZE]
     if upward:
-        found.reverse()
-    older = more or upward
-    newer = more if upward else filters.below is not None
+        page_alerts.reverse()
+    has_older = has_more or upward
+    has_newer = has_more if upward else filters.below is not None
     states, quiet = _states()
     return AlertList(
         narrowed=filters,
         states=states,
         quiet=quiet,
-        alerts=alert_rows(found),
-        found=matching.count() if older or newer else len(found),
-        newer=found[0].pk if found and newer else None,
-        older=found[-1].pk if found and older else None,
+        alerts=alert_rows(page_alerts),
+        found=matching.count() if has_older or has_newer else len(page_alerts),
+        newer=page_alerts[0].pk if page_alerts and has_newer else None,
+        older=page_alerts[-1].pk if page_alerts and has_older else None,
     )
 
 

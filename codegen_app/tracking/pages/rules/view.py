@@ -29,12 +29,12 @@ _APPLIED = "Workers apply it to the series now."
 def rules(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """All rules; with a new one in the address (``?try=1&problem=gemm*&decides=thresholds``) its
     dry run."""
-    return _list(request, as_json=as_json)
+    return _render_rules(request, as_json=as_json)
 
 
 def rule(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """One rule; with an edited version in the address its dry run."""
-    return _one(request, pk, as_json=as_json)
+    return _render_rule(request, pk, as_json=as_json)
 
 
 @require_permission(permissions.TRIAGE)
@@ -42,9 +42,13 @@ def rule(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespons
 def save_rule(request: HttpRequest) -> HttpResponse:
     """Add a rule, or replace the one of the field ``rule``."""
     form, pk = RuleForm(request.POST), request.POST.get("rule", "")
-    edited = _standing(int(pk)) if pk.isdecimal() and len(pk) < 19 else None
+    edited = _get_rule(int(pk)) if pk.isdecimal() and len(pk) < 19 else None
     if not form.is_valid():
-        return _list(request, form=form) if edited is None else _one(request, edited.pk, form=form)
+        return (
+            _render_rules(request, form=form)
+            if edited is None
+            else _render_rule(request, edited.pk, form=form)
+        )
     reason, by = request.POST.get("why", ""), actor(request)
     _attempt(request, lambda: book.save(form.draft(edited), reason, by), f"Saved. {_APPLIED}")
     return redirect("rules")
@@ -54,7 +58,7 @@ def save_rule(request: HttpRequest) -> HttpResponse:
 @require_POST
 def move_rule(request: HttpRequest, pk: int) -> HttpResponse:
     """Move a rule to the place ``to`` of the list."""
-    row, to, by = _standing(pk), request.POST.get("to", ""), actor(request)
+    row, to, by = _get_rule(pk), request.POST.get("to", ""), actor(request)
     if to.isdecimal() and len(to) < 7:
         _attempt(request, lambda: book.move(row, int(to), by), f"Moved. {_APPLIED}")
     else:
@@ -66,7 +70,7 @@ def move_rule(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def remove_rule(request: HttpRequest, pk: int) -> HttpResponse:
     """Remove a rule with a reason."""
-    row, reason, by = _standing(pk), request.POST.get("why", ""), actor(request)
+    row, reason, by = _get_rule(pk), request.POST.get("why", ""), actor(request)
     _attempt(request, lambda: book.remove(row, reason, by), f"Removed. {_APPLIED}")
     return redirect("rules")
 
@@ -77,22 +81,22 @@ def import_owners(request: HttpRequest) -> HttpResponse:
     """Show a CODEOWNERS file by line, or import it (``confirm=1``)."""
     form = OwnersForm(request.POST, request.FILES)
     if not form.is_valid():
-        return _list(request, owners_form=form)
+        return _render_rules(request, owners_form=form)
     values = form.cleaned_data
     repository = parse_patterns(values).repository
     try:
         file = codeowners.read_owners(values["name"], repository, values["text"])
         if "confirm" not in request.POST:
-            return _list(request, owners_form=form, file=file)
+            return _render_rules(request, owners_form=form, file=file)
         count = codeowners.import_owners(file, request.POST.get("why", ""), actor(request))
     except UserError as error:
         messages.error(request, sentence(str(error)))
-        return _list(request, owners_form=form)
+        return _render_rules(request, owners_form=form)
     messages.success(request, f"{count} rules imported. Workers apply them to the series now.")
     return redirect("rules")
 
 
-def _list(
+def _render_rules(
     request: HttpRequest,
     *,
     as_json: bool = False,
@@ -101,16 +105,16 @@ def _list(
     file: codeowners.OwnersFile | None = None,
 ) -> HttpResponse:
     request.path = reverse("rules")  # also after an error
-    page, line = rule_list(), ""
+    page, trial_error = rule_list(), ""
     is_error = form is not None or (owners_form is not None and file is None)
     if form is None and "try" in request.GET:
         form = RuleForm(request.GET)
-        tried, line = _trial(form, None)
-        page = replace(page, trial=tried)
+        rule_trial, trial_error = _trial(form, None)
+        page = replace(page, trial=rule_trial)
     context: dict[str, Any] = {
         "form": form or RuleForm(),
-        "line": line,
-        "proposal": hidden_params(request.GET, RuleForm.base_fields),
+        "trial_error": trial_error,
+        "proposal_fields": hidden_params(request.GET, RuleForm.base_fields),
         "owners_form": owners_form or OwnersForm(),
         "owners_text": owners_form.cleaned_data["text"] if owners_form and file else "",
     }
@@ -125,20 +129,20 @@ def _list(
     )
 
 
-def _one(
+def _render_rule(
     request: HttpRequest, pk: int, *, as_json: bool = False, form: RuleForm | None = None
 ) -> HttpResponse:
     request.path = reverse("rule", args=[pk])  # also after an error
-    page, line = get_or_404(f"rule {pk}", rule_page, pk), ""
-    row, is_error = _standing(pk), form is not None
+    page, trial_error = get_or_404(f"rule {pk}", rule_page, pk), ""
+    row, is_error = _get_rule(pk), form is not None
     if form is None and "try" in request.GET:
         form = RuleForm(request.GET)
-        tried, line = _trial(form, row)
-        page = replace(page, trial=tried)
+        rule_trial, trial_error = _trial(form, row)
+        page = replace(page, trial=rule_trial)
     context: dict[str, Any] = {
         "form": form or RuleForm.from_rule(row),
-        "line": line,
-        "proposal": hidden_params(request.GET, RuleForm.base_fields),
+        "trial_error": trial_error,
+        "proposal_fields": hidden_params(request.GET, RuleForm.base_fields),
     }
     return render_page(
         request,
@@ -162,7 +166,7 @@ def _trial(form: RuleForm, replaces: PatternRule | None) -> tuple[trial.RuleTria
         return None, sentence(str(error))
 
 
-def _standing(pk: int) -> PatternRule:
+def _get_rule(pk: int) -> PatternRule:
     rows = PatternRule.objects.filter(removed_at=None).select_related("owner")
     return get_or_404(f"rule {pk}", rows.get, pk=pk)
 

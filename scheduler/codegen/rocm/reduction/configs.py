@@ -186,10 +186,10 @@ def _reject_columns(problem: ReductionProblem, split: Split) -> Rejected | None:
     rejected = _reject_narrow(columns, problem.widest_columns)
     if rejected:
         return rejected
-    scratch_size = scratch_bytes(problem, split)
-    if scratch_size > _MAX_LDS_BYTES:
+    lds_bytes = combine_lds_bytes(problem, split)
+    if lds_bytes > _MAX_LDS_BYTES:
         shared = problem.targets[0].words.shared
-        return illegal(f"{scratch_size} bytes of {shared} exceed the limit of {_MAX_LDS_BYTES}")
+        return illegal(f"{lds_bytes} bytes of {shared} exceed the limit of {_MAX_LDS_BYTES}")
     return None
 
 
@@ -202,7 +202,7 @@ def _reject_narrow(width: int, max_width: int) -> Rejected | None:
     return None
 
 
-def scratch_bytes(problem: ReductionProblem, split: Split) -> int:
+def combine_lds_bytes(problem: ReductionProblem, split: Split) -> int:
     """Return LDS bytes to combine the widest value over a block's lanes; waves count as 32 lanes,
     so that the size is the same on every target."""
     stages = problem.split_stages

@@ -29,7 +29,7 @@ class DeviceFunction:
     split: Split
     blocks: Expr
     parts: int
-    scratch: int = 0
+    lds_bytes: int = 0
     loops: bool = True
     unit: int = 1
     aligned: str = ""
@@ -66,7 +66,7 @@ def render_functions(
         **context,
     )
     launches = (
-        template.make_launch(f.name, f.blocks, threads, f.scratch, f.parts, workspace=split > 1)
+        template.make_launch(f.name, f.blocks, threads, f.lds_bytes, f.parts, workspace=split > 1)
         for f in functions
     )
     return template.finish_render(text, launches, workspace)

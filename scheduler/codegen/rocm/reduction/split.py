@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from scheduler.codegen.rocm.launch import KERNEL_FUNCTION
 from scheduler.codegen.rocm.loop import Guarded, LoopTemplate, print_versions
-from scheduler.codegen.rocm.reduction.configs import THREADS, Split, scratch_bytes
+from scheduler.codegen.rocm.reduction.configs import THREADS, Split, combine_lds_bytes
 from scheduler.codegen.rocm.reduction.functions import DeviceFunction, render_functions
 from scheduler.codegen.rocm.reduction.problem import ReductionProblem
 from scheduler.codegen.rocm.reduction.split_body import (
@@ -123,7 +123,7 @@ def render_split(
     def only_follows(number: int) -> bool:
         return 0 < number < len(plans) and plans[number].only_combines
 
-    def function(number: int, plan: LaunchPlan) -> DeviceFunction:
+    def plan_function(number: int, plan: LaunchPlan) -> DeviceFunction:
         launch_split = split if plan.loops else _gather_split(split)
         packs = problem.column_packs[launch_split.columns] if launch_split.columns else None
         conditions = packs.conditions(template.index, "kColumns") if packs else []
@@ -148,7 +148,7 @@ def render_split(
             split=launch_split,
             blocks=ceil_div(problem.nest.outer_numel, launch_split.rows_per_block),
             parts=launch_split.split if plan.loops else 1,
-            scratch=scratch_bytes(problem, launch_split),
+            lds_bytes=combine_lds_bytes(problem, launch_split),
             loops=plan.loops,
             unit=launch_split.vector * (1 if launch_split.columns else launch_split.lanes),
             aligned=" && ".join(conditions),
@@ -160,7 +160,7 @@ def render_split(
     return render_functions(
         template,
         "split_reduction",
-        [function(number, plan) for number, plan in enumerate(plans)],
+        [plan_function(number, plan) for number, plan in enumerate(plans)],
         THREADS,
         split.split,
         split.slots * partials.row_bytes,
