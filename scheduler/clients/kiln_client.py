@@ -577,10 +577,8 @@ def find_forge(
     commit, request = (facts.get(name, NO_FACT).value for name in ("revision", "pull_request"))
     path = urllib.parse.urlsplit(facts.get("repository", NO_FACT).value).path.strip("/")
     if url := environment.get("GITHUB_API_URL", ""):
-        token = environment.get("GITHUB_TOKEN", "")
-        if not token:
-            line = "GITHUB_TOKEN is not set (in Actions: GITHUB_TOKEN: ${{ github.token }})"
-            raise ClientError(USAGE, line)
+        hint = "in Actions: GITHUB_TOKEN: ${{ github.token }}"
+        token = forge_token(environment, "GITHUB_TOKEN", hint)
         headers = {
             "Authorization": f"Bearer {token}",
             "Accept": "application/vnd.github+json",
@@ -589,13 +587,11 @@ def find_forge(
         project = environment.get("GITHUB_REPOSITORY") or path
         return GitHub(ForgeApi(url, headers, options), f"/repos/{project}", commit, request)
     if url := environment.get("CI_API_V4_URL", ""):
-        token = environment.get("GITLAB_TOKEN", "")
-        if not token:
-            line = (
-                "GITLAB_TOKEN is not set: use a project access token with the scope api;"
-                " CI_JOB_TOKEN can neither set commit statuses nor write notes"
-            )
-            raise ClientError(USAGE, line)
+        hint = (
+            "use a project access token with the scope api;"
+            " CI_JOB_TOKEN can neither set commit statuses nor write notes"
+        )
+        token = forge_token(environment, "GITLAB_TOKEN", hint)
         project = environment.get("CI_PROJECT_ID") or urllib.parse.quote(path, safe="")
         target = environment.get("CI_MERGE_REQUEST_PROJECT_ID") or project
         return GitLab(
@@ -607,6 +603,14 @@ def find_forge(
             pipeline=environment.get("CI_PIPELINE_ID", ""),
         )
     raise ClientError(USAGE, "no forge: neither GITHUB_API_URL nor CI_API_V4_URL is set")
+
+
+def forge_token(environment: Mapping[str, str], name: str, hint: str) -> str:
+    """Return the token in a variable. Raises ``ClientError`` without it."""
+    token = environment.get(name, "").strip()
+    if not is_token(token):
+        raise ClientError(USAGE, f"{name} is {'not a token' if token else 'not set'} ({hint})")
+    return token
 
 
 @dataclass(frozen=True)
@@ -1277,12 +1281,17 @@ def read_token(name: str | None) -> str:
     """Return the token, from its file or the environment: others can see a command line."""
     text = os.environ.get("KILN_TOKEN", "") if name is None else read_file(name).decode("latin-1")
     token = text.strip()
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
+    if not is_token(token):
         line = "no token: use --token-file or set KILN_TOKEN"
         if os.environ.get("CI"):
             line += " (jobs for pull requests from forks have no secrets)"
         raise ClientError(USAGE, line)
     return token
+
+
+def is_token(text: str) -> bool:
+    """Return whether a text can be a token in a header: an error about another one prints it."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
 
 
 def idempotency_key(body: bytes, context: dict[str, Any]) -> str:

@@ -245,6 +245,15 @@ def test_a_report_that_the_forge_refuses_does_not_change_the_status(
     assert job.run("check") == client.FAILED
     assert "check not written: not reached in 2 tries" in job.errors()
     assert forge.checks == forge.comments == []
+    # A token that is damaged is not printed; a line end after it is none of it.
+    monkeypatch.setenv("GITHUB_API_URL", forge.url)
+    monkeypatch.setenv("GITHUB_TOKEN", f"{forges.APP}\nsecret")
+    assert job.run("check") == client.FAILED
+    errors = job.errors()
+    assert "GITHUB_TOKEN is not a token" in errors
+    assert "secret" not in errors
+    assert forge.checks == forge.comments == []
+    monkeypatch.setenv("GITHUB_TOKEN", f"{forges.APP}\n")
     # A rate limit is waited for.
     monkeypatch.setenv("GITHUB_API_URL", forge.url)
     forge.limited = 1
