@@ -32,12 +32,15 @@ def add_channel(actor: AbstractBaseUser, fields: Mapping[str, Any]) -> Channel:
     return row
 
 
+@transaction.atomic
 def change_channel(actor: AbstractBaseUser, row: Channel, fields: Mapping[str, Any]) -> None:
     """Change the given fields; raises ``UserError`` for a name that is taken."""
     different = [name for name, value in fields.items() if getattr(row, name) != value]
     if not different:
         return
     begins = row.weekday is None and fields.get("weekday") is not None
+    if "weekday" in different and fields["weekday"] is None:
+        weekly.enqueue_rest(row)
     for name in different:
         setattr(row, name, fields[name])
     if begins:

@@ -31,6 +31,14 @@ def enqueue_due(now: datetime | None = None) -> int:
     return count
 
 
+def enqueue_rest(channel: Channel) -> None:
+    """Write the delivery of what no digest covered yet, before the channel gets one message for
+    each event: nobody was told of it."""
+    now = timezone.now()
+    if _enqueue(channel, now, now):
+        queue.notify(queue.Kind.NOTIFY)
+
+
 def last_scheduled(channel: Channel, moment: datetime) -> datetime:
     """Return the latest time up to a moment at which the channel's digest is scheduled."""
     local = timezone.localtime(moment, timezone.get_default_timezone())

@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import quote
 
 from django.db import DatabaseError, connection, transaction
 from django.utils.http import urlencode
@@ -137,7 +138,9 @@ def _connection_string(name: str, password: str) -> str:
     """Return the URL for libpq's clients: where Kiln itself connects to, with the role."""
     parameters = transport.parameters()
     host, port = str(parameters.get("host", "")), str(parameters.get("port", "") or 5432)
-    database = parameters["dbname"]
+    database = quote(str(parameters["dbname"]), safe="")
+    if ":" in host:
+        host = f"[{host}]"  # IPv6
     if host.startswith("/"):
         query = urlencode({"host": host, "port": port})
         return f"postgresql://{name}:{password}@/{database}?{query}"

@@ -332,6 +332,21 @@ def test_a_digest_that_waits_when_a_channel_is_no_longer_weekly_is_sent(
     assert mailbox.next().message["Subject"].startswith("[Kiln] week to 2026-11-23")
 
 
+def test_the_rest_of_the_week_is_sent_when_a_channel_is_no_longer_weekly() -> None:
+    admin = User.objects.create_superuser("root")
+    begin = timezone.now() - 3 * DAY
+    row = lead(digest_until=begin)
+    channels.change_channel(admin, row, {"search": "gemm"})
+    assert not row.deliveries.exists()
+    stale = Channel.objects.get()
+    for _ in range(2):  # pressed twice
+        channels.change_channel(admin, stale, {"weekday": None})
+        stale.weekday = 0
+    delivery = row.deliveries.get()
+    assert delivery.digest_since == begin and delivery.digest_until is not None
+    assert delivery.digest_until > begin
+
+
 def test_a_channel_that_is_weekly_again_begins_anew() -> None:
     admin = User.objects.create_superuser("root")
     row = lead(weekday=None, digest_until=timezone.now() - 20 * WEEK)

@@ -225,6 +225,16 @@ def test_the_printed_connection_string_connects() -> None:
         roles.drop_role(name)
 
 
+def test_a_connection_string_quotes_what_a_url_cannot_contain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    where = {"host": "::1", "port": 5433, "dbname": "kiln/site 1"}
+    monkeypatch.setattr(roles.transport, "parameters", lambda: where)
+    address = roles._connection_string("grafana", "secret")
+    known = psycopg.conninfo.conninfo_to_dict(address)
+    assert (known["host"], known["port"], known["dbname"]) == ("::1", "5433", "kiln/site 1")
+
+
 @pytest.mark.parametrize("name", ["", "Grafana", "a b", "pg_reader", "x" * 32, "a;b", "1a"])
 def test_a_name_that_postgresql_would_change_is_refused(name: str) -> None:
     with pytest.raises(CommandError, match="lower-case letter"):
