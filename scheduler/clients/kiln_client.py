@@ -507,10 +507,11 @@ def report_markdown(
         items = (f"1. {series_link(row, site)}: {ratio_text(row)}" for row in slower[:3])
         sections.append("\n".join(["**Largest slowdowns**", "", *items]))
     if uncertain := uncertain_series(answer):
+        count = answer["counts"].get("uncertain", 0) + answer["counts"]["unknown"]
         items = (f"- {series_link(row, site)}{rerun_text(row)}" for row in uncertain[:10])
-        more = [f"- [{len(uncertain) - 10:,} more]({url})"] if len(uncertain) > 10 else []
+        more = [f"- [{count - 10:,} more]({url})"] if count > 10 else []
         how = "`kiln_client.py pending --uncertain` lists them for a script."
-        title = f"**Measure these again** ({len(uncertain):,}):"
+        title = f"**Measure these again** ({count:,}):"
         sections.append("\n".join([title, "", *items, *more, "", how]))
     tables = answer["markdown"].replace(f"]({answer['url']})", f"]({url})")
     return "\n\n".join([*sections, tables])
@@ -973,7 +974,7 @@ def buildkite_facts(environment: Mapping[str, str]) -> Facts:
     fork = web_address(environment.get("BUILDKITE_PULL_REQUEST_REPO", ""))
     tag = variable(environment, "BUILDKITE_TAG")
     if fork and fork != web_address(repository.value) and ":" not in branch.value:
-        branch = fork_branch(urllib.parse.urlsplit(fork).path.split("/")[1], branch)
+        branch = fork_branch(urllib.parse.urlsplit(fork).path.strip("/").partition("/")[0], branch)
     facts = {
         "tag" if tag.value else "branch": tag if tag.value else branch,
         "default_branch": variable(environment, "BUILDKITE_PIPELINE_DEFAULT_BRANCH"),

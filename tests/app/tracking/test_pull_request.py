@@ -327,6 +327,20 @@ def test_a_commit_without_another_side_is_an_error(
     assert forge.requests == []
 
 
+def test_a_report_counts_the_series_beyond_its_rows() -> None:
+    """The rows of a comparison are limited, the largest effects first."""
+    row = {"status": "unknown", "name": "gemm", "series": 1, "why": "no samples"}
+    answer = {
+        "counts": {"slower": 0, "uncertain": 2, "unknown": 1_500},
+        **{"rows": [row] * 1_000, "markdown": "", "url": "/compare/revisions?a=b", "compared": 0},
+    }
+    options = client.make_parser().parse_args(["check", "--url", "https://kiln.example"])
+    url = "https://kiln.example/compare/revisions?a=b"
+    text = client.report_markdown(answer, client.evaluate(answer, [], False), url, options)
+    assert "**Measure these again** (1,502):" in text
+    assert f"- [1,492 more]({url})" in text
+
+
 def test_a_long_report_is_cut_at_a_line_that_says_so() -> None:
     url = "https://kiln.example/compare"
     lines = "\n".join(f"| row {number} |" for number in range(9_000))

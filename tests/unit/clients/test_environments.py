@@ -333,6 +333,10 @@ def test_buildkite(cloned: Clone) -> None:
     cloned.local.git("add", "version.txt")
     assert values(environment)["revision"] == cloned.topic[1]
     assert values({})["revision"] == f"{cloned.topic[1]}-dirty"
+    fork = {"BUILDKITE_PULL_REQUEST_REPO": "git://forge.example/ann/app.git"}
+    assert values({**environment, **fork})["branch"] == "ann:topic"
+    mirror = {"BUILDKITE_PULL_REQUEST_REPO": "mirror"}
+    assert values({**environment, **mirror})["branch"] == "mirror:topic"
     request = {"BUILDKITE_PULL_REQUEST": "5", "BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main"}
     assert values({**environment, **request})["pull_request"] == "5"
 
