@@ -54,9 +54,9 @@ def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection
         raise UserError(f"limit: {limit} is not between 1 and {MAX_LIMIT} revisions")
     ends = ("revision", "good_revision")
     alert = Alert.objects.select_for_update(of=("self",)).select_related(*ends).get(pk=alert.pk)
-    open_one = Bisection.objects.filter(alert=alert, state=BisectionState.OPEN).first()
-    if open_one is not None:
-        return open_one
+    running = Bisection.objects.filter(alert=alert, state=BisectionState.OPEN).first()
+    if running is not None:
+        return running
     changes = changes_of(alert)
     busy = dict(
         Bisection.objects.filter(
@@ -244,15 +244,17 @@ def _step(bisection: Bisection) -> None:
         bool(row.skipped) or (row.side is Side.UNCLEAR and len(row.values) >= MAX_VALUES)
         for row in window
     ]
-    found = suspects([row.side for row in window], given_up)
-    if found.bad - found.good == 1:
-        _finish(bisection, BisectionState.DONE, culprit=window[found.bad].revision)
+    narrowed = suspects([row.side for row in window], given_up)
+    if narrowed.bad - narrowed.good == 1:
+        _finish(bisection, BisectionState.DONE, culprit=window[narrowed.bad].revision)
         return
-    if found.next is None:
-        reason = f"{found.bad - found.good - 1} revisions before {window[found.bad].revision}"
+    if narrowed.next is None:
+        reason = (
+            f"{narrowed.bad - narrowed.good - 1} revisions before {window[narrowed.bad].revision}"
+        )
         _finish(bisection, BisectionState.STOPPED, reason=f"{reason} could not be told apart")
         return
-    revision = window[found.next].revision
+    revision = window[narrowed.next].revision
     measured = set(_requests(bisection).values_list("revision", flat=True))
     if len(measured | {revision.pk}) > bisection.limit:
         reason = f"the limit of {bisection.limit} revisions is reached"
@@ -263,10 +265,10 @@ def _step(bisection: Bisection) -> None:
 
 def _request(bisection: Bisection, revision: Revision) -> None:
     """Request a revision of the senders; an open request of the alert is taken over."""
-    open_ones = MeasurementRequest.objects.filter(
+    open_requests = MeasurementRequest.objects.filter(
         series=bisection.series_id, revision=revision, answered_at=None, withdrawn_at=None
     )
-    if not open_ones.update(bisection=bisection):
+    if not open_requests.update(bisection=bisection):
         MeasurementRequest.objects.create(
             alert=bisection.alert,
             series=bisection.series,
@@ -295,5 +297,5 @@ def _finish(
 
 def remaining(window: Sequence[WindowRevision]) -> tuple[WindowRevision, ...]:
     """Return the revisions that may have made the change, the first bad one last."""
-    found = suspects([row.side for row in window], [bool(row.skipped) for row in window])
-    return tuple(window[found.good + 1 : found.bad + 1])
+    narrowed = suspects([row.side for row in window], [bool(row.skipped) for row in window])
+    return tuple(window[narrowed.good + 1 : narrowed.bad + 1])

@@ -36,7 +36,7 @@ class View:
     @property
     def statement(self) -> str:
         """Return the statement that creates it."""
-        columns = ",\n    ".join(f"{one.expression} AS {one.name}" for one in self.columns)
+        columns = ",\n    ".join(f"{column.expression} AS {column.name}" for column in self.columns)
         return f"CREATE VIEW {SCHEMA}.{self.name} AS SELECT\n    {columns}\nFROM {self.source}"
 
 

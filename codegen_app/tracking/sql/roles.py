@@ -41,8 +41,8 @@ def create_role(name: str) -> str:
     role, schema, password = sql.Identifier(name), sql.Identifier(SCHEMA), secrets.token_urlsafe(24)
     with _clear_errors(name), connection.cursor() as cursor:
         cursor.execute("SELECT to_regnamespace(%s), current_database()", [SCHEMA])
-        found, database = cursor.fetchone()
-        if found is None:
+        namespace, database = cursor.fetchone()
+        if namespace is None:
             raise UserError(f"the schema {SCHEMA} does not exist: run migrate")
         cursor.execute(
             sql.SQL(

@@ -263,8 +263,8 @@ def test_a_lead_follows_it_on_the_page(
     while Bisection.objects.get().is_open:
         answer(trunk)
     (row,) = client.get(f"{address}.json").json()["bisections"]
-    assert row["culprit"] == f"c{STEP}" or row["reason"]
-    assert row["culprit_url"] in ("", f"{team.REPOSITORY}/commit/c{STEP}")
+    assert (row["culprit"], row["reason"]) == (f"c{STEP}", "")
+    assert row["culprit_url"] == f"{team.REPOSITORY}/commit/c{STEP}"
     assert client.get(address).status_code == 200
     assert (
         "limit"
