@@ -99,7 +99,9 @@ def _close_alerts() -> int:
     lock_transaction(LockClass.MACHINES)
     count = 0
     for pk, since in moments:
-        alert = Alert.objects.select_for_update().filter(is_open, pk=pk).first()
+        # Who sets points aside refers to the alert, after locking the series that are locked below.
+        locked = Alert.objects.select_for_update(no_key=True)
+        alert = locked.filter(is_open, pk=pk).first()
         if alert is None:  # somebody closed it
             continue
         set_aside.restore(pk, since)

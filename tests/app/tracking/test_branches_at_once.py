@@ -11,20 +11,11 @@ from django.db import connection, transaction
 
 from codegen_app.tracking.models import Datum, Repository, Series, Source
 from codegen_app.tracking.services import alert_pipeline, point_storage, trunk
+from tests.app.waiting import somebody_waits
 from tests.support.patience import PATIENCE_S
 from tests.support.team import commits, history, push
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.full]
-
-
-def somebody_waits() -> bool:
-    """For this transaction, not for any of those of other tests on this server."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT EXISTS (SELECT FROM pg_locks"
-            " WHERE NOT granted AND transactionid = pg_current_xact_id()::xid)"
-        )
-        return bool(cursor.fetchone()[0])
 
 
 def test_a_trunk_that_is_set_waits_for_an_upload_and_marks_its_points() -> None:
