@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import shutil
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +54,16 @@ def read_waiting() -> int:
         good_revision__isnull=False,
         changed_at__gte=timezone.now() - _TRIED_FOR,
     ).exclude(state=AlertState.HISTORY)
+    repositories = waiting.order_by().values_list("revision__repository", flat=True).distinct()
+    mirrors = {name: mirror for name in repositories if (mirror := _mirror_of(folder, name))}
+    # In any order: those whose commits a mirror lacks do not keep others waiting.
+    rows = waiting.filter(revision__repository__in=mirrors).order_by("?")
     count = 0
-    for alert in waiting.select_related("revision", "good_revision").order_by("-pk")[:MAX_ALERTS]:
+    for alert in rows.select_related("revision", "good_revision")[:MAX_ALERTS]:
         good, bad = alert.good_revision, alert.revision
         assert good is not None
         assert bad is not None
-        mirror = folder / mirror_name(bad.repository)
-        if not mirror.is_dir():
-            continue
+        mirror = mirrors[bad.repository]
         try:
             commits = read_commits(mirror, good.name, bad.name)
         except MachineError as error:
@@ -71,6 +73,15 @@ def read_waiting() -> int:
         same = Alert.objects.filter(pk=alert.pk, revision=bad, good_revision=good)
         count += same.update(commits=commits)
     return count
+
+
+def _mirror_of(folder: Path, repository: str) -> Path | None:
+    """Return the mirror of a repository; None if there is none."""
+    mirror = folder / mirror_name(repository)
+    try:
+        return mirror if repository and mirror.is_dir() else None
+    except OSError:  # no file may have so long a name
+        return None
 
 
 def read_commits(mirror: Path, good: str, bad: str) -> dict[str, Any]:
@@ -90,7 +101,7 @@ def read_commits(mirror: Path, good: str, bad: str) -> dict[str, Any]:
     commits = [
         {
             "name": row[1],
-            "at": datetime.fromisoformat(row[2]).isoformat(),
+            "at": _commit_time(row[2]),
             "author": row[3].strip(),
             "subject": row[4].strip(),
         }
@@ -98,6 +109,14 @@ def read_commits(mirror: Path, good: str, bad: str) -> dict[str, Any]:
         if row is not None
     ]
     return {"count": int(count), "commits": commits}
+
+
+def _commit_time(text: str) -> str | None:
+    """Return the time of a commit; None for one that only Git knows, such as the year 10000."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _git(mirror: Path, *arguments: str) -> str:

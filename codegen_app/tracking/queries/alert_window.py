@@ -77,7 +77,7 @@ def alert_window(alert: Alert, links: RevisionLinks) -> AlertWindow | None:
             Revision(
                 repository=bad.repository,
                 name=str(one["name"]),
-                at=datetime.fromisoformat(one["at"]),
+                at=datetime.fromisoformat(one["at"]) if one["at"] else None,
                 subject=str(one["subject"]),
                 author=str(one["author"]),
             )

@@ -123,3 +123,48 @@ def test_a_revision_that_the_mirror_lacks_is_named(mirrors: Path) -> None:
     mirror = mirrors / commits.mirror_name(REPOSITORY)
     with pytest.raises(MachineError, match=r"github.com_team_kernels.git: .*0123456789abcdef"):
         commits.read_commits(mirror, "0123456789abcdef", "main")
+
+
+def slower_at(repository: str, trunk: list[team.RevisionKey], problem: str = "gemm") -> None:
+    moved = [replace(revision, repository=repository) for revision in trunk]
+    slower = team.history(problem, moved[40:], 125.0, MACHINE.with_code("b"))
+    team.push(team.history(problem, moved[:40], 100.0) + slower)
+
+
+@pytest.mark.django_db
+def test_repositories_without_a_mirror_do_not_keep_others_waiting(
+    mirrors: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.GIT_MIRRORS = mirrors
+    monkeypatch.setattr(commits, "MAX_ALERTS", 1)
+    trunk = revisions(mirrors)
+    slower_at(REPOSITORY, trunk)
+    slower_at("https://github.com/team/other", trunk, "conv")
+    slower_at("r" * 300, trunk, "softmax")
+    assert Alert.objects.count() == 3
+    assert commits.read_waiting() == 1
+
+
+@pytest.mark.django_db
+def test_a_commit_of_the_year_10000_has_no_time(
+    tmp_path: Path, reader: Client, settings: Any
+) -> None:
+    settings.GIT_MIRRORS = tmp_path
+    mirror = tmp_path / commits.mirror_name(REPOSITORY)
+    mirror.mkdir()
+    git(mirror, "init", "--bare", "--quiet")
+    tree, parent, names = git(mirror, "mktree"), [], []
+    for date in ("1700000000 +0000", "253402300800 +0000"):
+        name = git(mirror, "commit-tree", tree, *parent, "-m", "x", GIT_COMMITTER_DATE=f"@{date}")
+        parent = ["-p", name]
+        names.append(name)
+    trunk = team.commits(44)
+    trunk[39], trunk[40] = (
+        replace(trunk[n], name=name) for n, name in zip((39, 40), names, strict=True)
+    )
+    slower_at(REPOSITORY, trunk)
+    assert commits.read_waiting() == 1
+    alert = Alert.objects.get()
+    window = reader.get(f"{alert.get_absolute_url()}.json").json()["window"]
+    assert [(commit["name"], commit["at"]) for commit in window["commits"]] == [(names[1], None)]
+    assert reader.get(alert.get_absolute_url()).status_code == 200
