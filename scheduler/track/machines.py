@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from statistics import fmean, median, stdev
 
 from scheduler.track.telemetry import TelemetryDifference
@@ -99,24 +100,28 @@ class MeasuredSeries:
     times: tuple[datetime, ...]
     values: tuple[float, ...]
 
-    def distances(self, since: datetime) -> list[float]:
-        """Return the distances of the values from the earlier level, as fractions of the way to the
-        later level: 0 is back, 1 is not."""
+    @cached_property
+    def distances(self) -> list[float]:
+        """The distances of the values from the earlier level, as fractions of the way to the later
+        level: 0 is back, 1 is not."""
         way = math.log(self.after / self.before)
-        first = bisect_left(self.times, since)
-        return [math.log(value / self.before) / way for value in self.values[first:]]
+        return [math.log(value / self.before) / way for value in self.values]
 
     @property
     def back_since(self) -> datetime | None:
         """The time of the first of its latest values that are all back; None if the last is
         not."""
         since = None
-        every = self.distances(self.times[0]) if self.times else []
-        for time, distance in zip(reversed(self.times), reversed(every), strict=True):
+        for time, distance in zip(reversed(self.times), reversed(self.distances), strict=True):
             if distance > HALFWAY:
                 break
             since = time
         return since
+
+    def is_back(self, first: int) -> bool:
+        """Return whether the values from an index on are back, by their median."""
+        distances = self.distances[first:]
+        return bool(distances) and median(distances) <= HALFWAY
 
 
 def back_since(series: Sequence[MeasuredSeries]) -> datetime | None:
@@ -128,12 +133,24 @@ def back_since(series: Sequence[MeasuredSeries]) -> datetime | None:
     """
     required = max(min(MIN_SERIES, len(series)), math.ceil(len(series) / 2))
     moments = {since for one in series if (since := one.back_since) is not None}
+    # One pass over all values: a machine may have thousands of series, each back at its own moment.
+    times = sorted((time, number) for number, one in enumerate(series) for time in one.times)
+    firsts = [0] * len(series)
+    is_back = [one.is_back(0) for one in series]
+    n_measured, n_passed = sum(bool(one.times) for one in series), 0
     for moment in sorted(moments):
-        measured = [distances for one in series if (distances := one.distances(moment))]
-        if len(measured) < required or sum(map(len, measured)) < MIN_RETURN_VALUES:
-            continue
-        back = sum(median(distances) <= HALFWAY for distances in measured)
-        if back > len(measured) / 2:
+        passed = set()
+        while times[n_passed][0] < moment:
+            number = times[n_passed][1]
+            firsts[number] += 1
+            passed.add(number)
+            n_passed += 1
+        for number in passed:
+            is_back[number] = series[number].is_back(firsts[number])
+            n_measured -= firsts[number] == len(series[number].times)
+        if n_measured < required or len(times) - n_passed < MIN_RETURN_VALUES:
+            return None
+        if sum(is_back) > n_measured / 2:
             return moment
     return None
 

@@ -7,6 +7,7 @@ transaction, so that a killed worker leaves nothing half done.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -42,6 +43,8 @@ MAX_BATCHES = 5
 MAX_MISSES = 2
 """A finding has ended if so many examinations in a row do not show it: one near the limit would
 come and go."""
+
+log = logging.getLogger(__name__)
 
 _FIGURES = ("before", "after", "ratio", "low", "high", "n_before", "n_after", "share")
 
@@ -88,7 +91,7 @@ def _examine_batch() -> int:
         current[finding.series_id][finding.kind] = finding
     raised: list[Alert] = []
     for row in rows:
-        shown = course_findings(points[row.pk].values)
+        shown = _shown(row, points[row.pk])
         _end_findings(current[row.pk], shown, points[row.pk], now)
         raised += _store_findings(row, current[row.pk], shown, points[row.pk], now)
     assign_owners([(alert, alert.series_id) for alert in raised if alert.series_id is not None])
@@ -103,6 +106,16 @@ def _examine_batch() -> int:
         update_fields=["points", "withdrawn", "examined_at"],
     )
     return len(rows)
+
+
+def _shown(series: Series, points: PointColumns) -> Mapping[AlertKind, CourseFinding]:
+    """Return what the latest points of a series show; nothing if they cannot be examined, so that
+    one series does not keep all others waiting."""
+    try:
+        return course_findings(points.values)
+    except Exception:
+        log.exception("series %d could not be examined", series.pk)
+        return {}
 
 
 def _end_findings(

@@ -3,6 +3,7 @@ second mode."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,6 +63,11 @@ class CourseFinding:
     n_after: int
     share: float | None = None
     is_new: bool = True
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether its ratio is a number: levels may be hundreds of orders of magnitude apart."""
+        return all(0 < figure < math.inf for figure in (self.ratio, self.low, self.high))
 
 
 def latest_points(series: Sequence[int]) -> Mapping[int, PointColumns]:
@@ -126,4 +132,4 @@ def course_findings(values: Array) -> dict[AlertKind, CourseFinding]:
                 n_after=spread.n_after,
             )
         )
-    return {finding.kind: finding for finding in findings}
+    return {finding.kind: finding for finding in findings if finding.has_ratio}

@@ -310,3 +310,12 @@ def test_the_longest_waiting_are_examined_first_and_a_pass_is_bounded(
         Series.objects.filter(problem="c").values_list("examination__examined_at", flat=True)
     )
     assert done[0] is not None
+
+
+def test_a_series_that_cannot_be_examined_does_not_keep_others_waiting() -> None:
+    send(np.exp(np.linspace(-700, 700, 200)), "wild")
+    send(np.where(np.arange(200) % 3 == 0, 1e-300, 1e300) * np.exp(noise(200)), "wilder")
+    send(drifting(), "gemm")
+    assert series_findings.examine_due() == 3
+    assert series_findings.examine_due() == 0
+    assert [alert.series.problem for alert in Alert.objects.all() if alert.series] == ["gemm"]

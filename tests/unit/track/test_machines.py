@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,6 +64,26 @@ def test_one_value_of_few_series_does_not_show_that_a_machine_is_back() -> None:
     assert machines.back_since([measured([130, 100, 100]) for _ in range(5)]) is not None
     assert machines.back_since([*again[:4], *unmeasured]) is None, "fewer than half of the series"
     assert machines.back_since([]) is None
+
+
+def test_thousands_of_series_are_read_once() -> None:
+    """Each is back at a moment of its own, and not enough of them."""
+
+    class Counting(list[float]):
+        sliced = 0
+
+        def __getitem__(self, key: Any) -> Any:
+            Counting.sliced += isinstance(key, slice)
+            return super().__getitem__(key)
+
+    series = []
+    for n in range(400):
+        values = (130.0,) * 9 + ((100.0,) * 11 if n % 5 < 2 else (130.0,) * 11)
+        one = MeasuredSeries(100.0, 130.0, hours(*(at + n / 1000 for at in range(20))), values)
+        one.__dict__["distances"] = Counting(one.distances)
+        series.append(one)
+    assert machines.back_since(series) is None
+    assert Counting.sliced <= 400 * 20
 
 
 def test_a_machine_that_became_faster_is_back_when_it_is_slow_again() -> None:
