@@ -1,4 +1,5 @@
-"""Points of machines that changed: set aside while the machine's alert is open, then restored.
+"""Points of machines that changed: set aside while the machine's alert is open, and restored from
+the time on at which the machine is back.
 
 A point that is set aside has a ``Withdrawal`` of the alert. Each function is one statement,
 whatever the number of points: a machine may have thousands of series.
@@ -11,8 +12,16 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
+from django.db.models import Q
 
-from codegen_app.tracking.models import OPEN_ALERT_STATES, VALID, MachineFinding, Series
+from codegen_app.tracking.models import (
+    OPEN_ALERT_STATES,
+    VALID,
+    AlertKind,
+    AlertState,
+    MachineFinding,
+    Series,
+)
 
 _OPEN = [str(state) for state in OPEN_ALERT_STATES]
 
@@ -22,6 +31,9 @@ _OF_MACHINE = """
 CASE WHEN machine.host <> '' THEN conditions.facts->>'host' = machine.host
 ELSE COALESCE(conditions.facts->>'host', '') = '' AND series.device_name = machine.device_name END
 """
+
+# Kiln closed the alert: points that were measured until then may still come.
+_IS_BACK = "alert.state = 'fixed' AND alert.recovered_at IS NOT NULL"
 
 _MEASURED = f"""
 SELECT series.id FROM (SELECT %s::text AS host, %s::text AS device_name) AS machine
@@ -48,7 +60,8 @@ WITH due AS (
     JOIN codegen_app_conditions AS conditions ON conditions.id = datum.conditions_id
     JOIN codegen_app_machinefinding AS machine ON {_OF_MACHINE}
     JOIN codegen_app_alert AS alert ON alert.id = machine.alert_id
-        AND alert.kind = 'machine' AND alert.state = ANY(%s) AND datum.measured_at >= alert.at
+        AND alert.kind = 'machine' AND datum.measured_at >= alert.at
+        AND (alert.state = ANY(%s) OR {_IS_BACK} AND datum.measured_at < alert.recovered_at)
     WHERE {VALID.format(datum="datum")} AND NOT EXISTS (
         SELECT FROM codegen_app_withdrawal AS earlier
         WHERE earlier.datum_id = datum.id AND earlier.alert_id = alert.id
@@ -91,11 +104,11 @@ FROM counted WHERE series.id = counted.series_id
 """
 
 
-def has_open_machines() -> bool:
+def has_machines() -> bool:
     """Return whether points of any machine are set aside when they arrive (1 query)."""
-    return MachineFinding.objects.filter(
-        alert__kind="machine", alert__state__in=OPEN_ALERT_STATES
-    ).exists()
+    is_back = Q(alert__state=AlertState.FIXED, alert__recovered_at__isnull=False)
+    is_open = Q(alert__state__in=OPEN_ALERT_STATES)
+    return MachineFinding.objects.filter(is_open | is_back, alert__kind=AlertKind.MACHINE).exists()
 
 
 def measured_series(host: str, device_name: str, place: datetime, since: datetime) -> list[int]:
@@ -108,7 +121,8 @@ def measured_series(host: str, device_name: str, place: datetime, since: datetim
 
 def set_aside(series: Sequence[int], since: Sequence[datetime], upto: Sequence[datetime]) -> int:
     """Set aside the points of machines with open alerts in these series, which are locked, between
-    two places in the history; return in how many series (1 query)."""
+    two places in the history; of machines that are back, those measured before. Return in how many
+    series (1 query)."""
     return _execute(_SET_ASIDE, [list(series), list(since), list(upto), _OPEN])
 
 

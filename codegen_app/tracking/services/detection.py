@@ -47,7 +47,7 @@ def detect_changes() -> int:
     if unmatched := [row for row in rows if row.needs_rules]:
         resolution.resolve(unmatched)
     pending = queries.pending_series(rows, MAX_POINTS)
-    if set_aside.has_open_machines():
+    if set_aside.has_machines():
         keys, since, upto = zip(
             *((row.series.pk, row.since, row.upto) for row in pending), strict=True
         )

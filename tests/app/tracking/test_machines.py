@@ -120,6 +120,21 @@ def test_the_alert_is_closed_when_the_machine_is_back(channel: Channel) -> None:
     assert len(team.alerts()) == 1
 
 
+def test_points_of_a_slow_time_that_come_when_the_machine_is_back_are_set_aside(
+    channel: Channel,
+) -> None:
+    late = measured(COMMITS[20:24], 1.3, problems=PROBLEMS[6:])
+    team.push(measured(COMMITS[:20]))
+    team.push(measured(COMMITS[20:24], 1.3, problems=PROBLEMS[:6]))
+    team.push(measured(COMMITS[24:28]))
+    [alert] = team.alerts()
+    assert alert.state == "fixed"
+    team.push(late)
+    assert [row.pk for row in team.alerts()] == [alert.pk]
+    assert Withdrawal.objects.filter(alert=alert, restored_at=None).count() == 48
+    assert levels() == {0}
+
+
 def test_a_machine_that_slows_down_again_has_an_alert_again() -> None:
     slow_machine()
     team.push(measured(COMMITS[24:28]))
