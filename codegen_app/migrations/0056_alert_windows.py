@@ -10,7 +10,8 @@ _WINDOWS = """
 UPDATE codegen_app_change AS change SET
     good_revision_id = previous_id,
     since = (
-        SELECT max(at) FROM codegen_app_datum WHERE series_id = change.series_id AND at < change.at
+        SELECT max(at) FROM codegen_app_datum
+        WHERE series_id = change.series_id AND is_trunk AND at < change.at
     )
 WHERE previous_id IS NOT NULL;
 UPDATE codegen_app_alert AS alert SET
@@ -25,6 +26,7 @@ WHERE alert.id = latest.alert_id AND latest.since < alert.at;
 UPDATE codegen_app_alert SET cause_class =
     CASE WHEN cause = 'environment' THEN 'environment' ELSE 'code' END
 WHERE cause NOT IN ('', 'cannot be said');
+SET CONSTRAINTS ALL IMMEDIATE;
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from io import StringIO
 from threading import Event, Thread
 
@@ -16,6 +17,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from codegen_app.platform import squashed
+from codegen_app.tracking.sql.views import create_views, drop_views
 
 APP = "codegen_app"
 SQUASHED = (APP, "0001_squashed_0050_accounted")
@@ -168,3 +170,85 @@ def test_nobody_waits_behind_a_migration_that_waits(later: None, statement: str)
     assert (APP, LATER) in MigrationRecorder(connection).applied_migrations()
     assert reader.waited_for == []
     assert reader.rounds > 1, "it did read meanwhile"
+
+
+HISTORIES = """
+INSERT INTO codegen_app_conditions (digest, facts) VALUES ('of all', '{}');
+INSERT INTO codegen_app_revision (repository, name, branch, at)
+    SELECT 'https://forge.example/a', 'r' || day,
+        CASE WHEN day % 10 = 0 THEN 'topic' ELSE 'main' END,
+        timestamptz '2026-01-01' + day * interval '1 day'
+    FROM generate_series(1, 100) AS day;
+INSERT INTO codegen_app_series (digest, problem, sizes, target, device_name, toolchain, metric,
+        unit, better, points, created_at)
+    SELECT 's' || n, 'mm ' || n, '{}', 'sm_90', 'NVIDIA H200', 'nvcc', 'time', 'ns', 'lower', 100,
+        now()
+    FROM generate_series(1, 200) AS n;
+INSERT INTO codegen_app_datum (series_id, at, measured_at, value, n, revision_id, conditions_id,
+        source)
+    SELECT series.id, revision.at, revision.at, 100, 1, revision.id, conditions.id, 'api'
+    FROM codegen_app_revision AS revision, codegen_app_series AS series,
+        codegen_app_conditions AS conditions
+    ORDER BY revision.at;
+INSERT INTO codegen_app_alert (kind, state, revision_id, n_series, cause, at, created_at,
+        changed_at)
+    SELECT 'regression', 'new', id, 200, 'environment', at, now(), now()
+    FROM codegen_app_revision WHERE name = 'r66';
+INSERT INTO codegen_app_change (series_id, datum_id, at, revision_id, previous_id, before, after,
+        n_before, n_after, errors, worse, cause, rule, explanation, found_at, alert_id,
+        explained_at, raised_at)
+    SELECT datum.series_id, datum.id, datum.at, datum.revision_id, earlier.id, 100, 110, 30, 10, 9,
+        TRUE, 'environment', '', '{}', now(), alert.id, now(), now()
+    FROM codegen_app_alert AS alert
+    JOIN codegen_app_datum AS datum ON datum.revision_id = alert.revision_id
+    JOIN codegen_app_revision AS earlier ON earlier.name = 'r65';
+ANALYZE codegen_app_datum, codegen_app_change;
+"""
+
+
+def read(statement: str) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall()
+
+
+@pytest.mark.full
+@pytest.mark.django_db(transaction=True)
+def test_a_database_with_histories_is_upgraded_without_a_rewrite_of_its_points() -> None:
+    file_of_points = "SELECT pg_relation_filenode('codegen_app_datum')"
+    drop_views(plan=(SQUASHED,))
+    MigrationExecutor(connection).migrate([SQUASHED])
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(HISTORIES)
+        before = read(file_of_points)
+        MigrationExecutor(connection).migrate(LAST)
+        assert read(file_of_points) == before
+        assert read(
+            "SELECT change.since = timestamptz '2026-01-01' + interval '65 days', revision.name"
+            " FROM codegen_app_change AS change JOIN codegen_app_revision AS revision"
+            " ON revision.id = good_revision_id GROUP BY 1, 2"
+        ) == [(True, "r65")]
+        assert read(
+            "SELECT since < at, cause_class FROM codegen_app_alert"
+            " WHERE good_revision_id IS NOT NULL"
+        ) == [(True, "environment")]
+        assert read("SELECT count(*) FROM codegen_app_revision WHERE NOT is_trunk") == [(10,)]
+        # And back, with the rows that the earlier version knows.
+        MigrationExecutor(connection).migrate([SQUASHED])
+        assert read("SELECT count(*) FROM codegen_app_datum") == [(20_000,)]
+        assert read(file_of_points) == before
+    finally:
+        MigrationExecutor(connection).migrate(LAST)
+        create_views()
+
+
+@pytest.mark.django_db
+def test_windows_of_earlier_changes_are_read_by_the_index_of_histories() -> None:
+    """Of ten million points and seventy thousand changes: nobody waits for as many scans."""
+    windows = import_module("codegen_app.migrations.0056_alert_windows")._WINDOWS
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("EXPLAIN " + windows.partition(";")[0])
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "datum_history" in plan
