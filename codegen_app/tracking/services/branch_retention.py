@@ -45,22 +45,23 @@ def delete_points(before: datetime, most: int) -> int:
 
     A point that a change began with, before its branch ceased to be the trunk, or that was measured
     again, stays with them.
+
+    It locks revisions, then series, each in order of their keys, as those do who store points.
     """
-    deleted = 0
-    while deleted < most:
-        revisions = list(_expired_revisions(before).order_by("pk")[:STEP_REVISIONS])
+    points: list[tuple[int, int]] = []
+    while len(points) < most:
+        expired = _expired_revisions(before).order_by("pk").select_for_update(no_key=True)
+        revisions = list(expired.values_list("pk", flat=True)[:STEP_REVISIONS])
         if not revisions:
             break
         # Read once more: a point that was stored meanwhile stays.
         rows = _deletable().filter(revision__in=revisions, revision__last_stored_at__lt=before)
-        points = list(rows.values_list("pk", "series_id")[: most - deleted])
-        _delete([pk for pk, _ in points], [series for _, series in points])
-        deleted += len(points)
-        if deleted < most:  # none is left of these; unless a point was stored meanwhile
-            keys = [row.pk for row in revisions]
-            done = Revision.objects.filter(pk__in=keys, last_stored_at__lt=before)
+        points += rows.values_list("pk", "series_id")[: most - len(points)]
+        if len(points) < most:  # none is left of these; unless a point was stored meanwhile
+            done = Revision.objects.filter(pk__in=revisions, last_stored_at__lt=before)
             done.update(last_stored_at=None)
-    return deleted
+    _delete([pk for pk, _ in points], [series for _, series in points])
+    return len(points)
 
 
 def _expired_revisions(before: datetime) -> QuerySet[Revision]:
