@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from itertools import zip_longest
 
 import numpy as np
 from django.db import connection
@@ -21,6 +22,7 @@ from codegen_app.tracking.models.series import HIGHER
 from codegen_app.tracking.queries.series_summary import SeriesHead, series_head
 from codegen_app.tracking.rules.matching import matching_sets
 from codegen_app.web.row import build_row, username
+from scheduler.track.resources import is_emulated
 from scheduler.track.units import format_value, unit_factor
 
 MAX_SERIES = 500
@@ -118,34 +120,41 @@ class BudgetRow:
 
 @dataclass(frozen=True)
 class _Levels:
-    """What is known of one series: its changes and baselines in order, and its current level."""
+    """The levels of a series over time, each from its time on; None: unknown. ``current`` is the
+    level now. A level times ``factor`` is in the budget's unit."""
 
     series: Series
     factor: float
     current: float
-    changes: Sequence[tuple[datetime, float, float]]
-    baselines: Sequence[datetime]
+    times: Sequence[datetime]
+    levels: Sequence[float | None]
 
     def at(self, moment: datetime) -> float | None:
-        """Return the level at a time; None before the first point, and before a baseline if no
-        change tells."""
-        if self.series.first_at is None or moment < self.series.first_at:
-            return None
-        place = bisect_right(self.baselines, moment)
-        begin = self.baselines[place - 1] if place else None
-        end = self.baselines[place] if place < len(self.baselines) else None
-        known = [
-            change
-            for change in self.changes
-            if (begin is None or change[0] >= begin) and (end is None or change[0] < end)
-        ]
-        number = bisect_right([change[0] for change in known], moment)
-        if number == len(known) and end is None:
-            return self.current * self.factor
-        if not known:
-            return None
-        level = known[number - 1][2] if number else known[0][1]
-        return level * self.factor
+        """Return the level at a time in the budget's unit; None if it is unknown."""
+        place = bisect_right(self.times, moment)
+        level = self.levels[place - 1] if place else None
+        return None if level is None else level * self.factor
+
+
+def _levels_over_time(
+    series: Series,
+    current: float,
+    changes: Sequence[tuple[datetime, float, float]],
+    baselines: Sequence[datetime],
+) -> tuple[list[datetime], list[float | None]]:
+    """Return the times at which levels begin, and the levels: None before a baseline if no change
+    tells it. ``changes`` have their place and the levels on both sides, in order."""
+    times: list[datetime] = []
+    levels: list[float | None] = []
+    if series.first_at is None:
+        return times, levels
+    begins = [series.first_at, *(at for at in baselines if at > series.first_at)]
+    for begin, end in zip_longest(begins, begins[1:]):
+        within = [row for row in changes if row[0] >= begin and (end is None or row[0] < end)]
+        times += [begin, *(at for at, _, _ in within)]
+        levels += [within[0][1] if within else None, *(after for _, _, after in within)]
+    levels[-1] = current
+    return times, levels
 
 
 def budget_rows(budgets: Iterable[Budget], now: datetime | None = None) -> tuple[BudgetRow, ...]:
@@ -165,12 +174,17 @@ def budget_rows(budgets: Iterable[Budget], now: datetime | None = None) -> tuple
     begun = Baseline.objects.filter(series__in=keys, removed_at=None).order_by("at")
     for pk, at in begun.values_list("series_id", "at"):
         baselines.setdefault(pk, []).append(at)
+    over_time = {
+        pk: _levels_over_time(series[pk], level, changes.get(pk, ()), baselines.get(pk, ()))
+        for pk, level in levels.items()
+        if pk in series
+    }
     result = []
     for budget, found in zip(rows, sets, strict=True):
         counted = [
-            _Levels(series[pk], factor, levels[pk], changes.get(pk, ()), baselines.get(pk, ()))
+            _Levels(series[pk], factor, levels[pk], *over_time[pk])
             for pk in found
-            if pk in levels and (factor := unit_factor(series[pk].unit, budget.unit)) is not None
+            if pk in over_time and (factor := unit_factor(series[pk].unit, budget.unit)) is not None
         ]
         result.append(_budget_row(budget, found, series, counted, now or timezone.now()))
     return tuple(result)
@@ -187,6 +201,7 @@ def _budget_row(
     known = [series[pk] for pk in found if pk in series]
     comparable = sum(unit_factor(row.unit, budget.unit) is not None for row in known)
     directions = {row.better for row in rows}
+    emulated = {is_emulated(target) for target in {row.target for row in rows}}
     reason = ""
     if len(found) > MAX_SERIES:
         reason = f"{len(found)} series match, more than {MAX_SERIES}: narrow the patterns"
@@ -198,6 +213,8 @@ def _budget_row(
         reason = "lower is better in some of the series, higher in others"
     elif len({row.is_generated for row in rows}) > 1:
         reason = "some of the series were generated, others measured"
+    elif len(emulated) > 1:
+        reason = "some of the series are of an emulation, others of a device"
     values = [] if reason else [levels.current * levels.factor for levels in counted]
     silent = [row for row in rows if row.last_at is None or row.last_at < now - RECENT]
     heads = [series_head(row) for row in silent[:MAX_NAMED]]
@@ -218,7 +235,7 @@ def _budget_row(
         silent=tuple(heads),
         n_silent=len(silent),
         generated=any(row.is_generated for row in rows),
-        emulated=any(series_head(row).emulated for row in rows),
+        emulated=True in emulated,
         history=() if reason else _history(budget, counted, now),
     )
 

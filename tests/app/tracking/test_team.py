@@ -92,6 +92,28 @@ def test_what_has_no_value_says_why() -> None:
     assert "higher in others" in value_of().reason
 
 
+def test_times_of_an_emulation_and_of_a_device_are_not_mixed() -> None:
+    history([100.0] * 3, problem="a", target="gfx942")
+    history([100.0] * 3, problem="b", target="cpu")
+    assert [value_of(problem=[name]).emulated for name in ("a", "b")] == [False, True]
+    both = value_of()
+    assert (both.value, both.history, both.emulated) == (None, (), True)
+    assert both.reason == "some of the series are of an emulation, others of a device"
+
+
+def test_the_value_before_a_baseline_is_that_of_changes_there() -> None:
+    row = history([200.0] * 20 + [100.0] * 20 + [50.0] * 20)
+    Baseline.objects.create(series=row, at=START + timedelta(days=40), reason="a new method")
+    alert_pipeline.process_pending()
+    points = {round((point.at - START).days / 7): point.value for point in value_of().history}
+    assert [round(points[week]) for week in (1, 4, 7)] == [200, 100, 50]
+    other = history([200.0] * 40 + [50.0] * 20, problem="without a change")
+    Baseline.objects.create(series=other, at=START + timedelta(days=40), reason="a new method")
+    alert_pipeline.process_pending()
+    found = value_of(problem=["without*"])
+    assert found.history[0].at >= START + timedelta(days=40), "no change tells the level before"
+
+
 def test_more_is_better_turns_the_comparison() -> None:
     history([50.0] * 3, unit="GB/s", metric="bandwidth")
     Series.objects.update(better="higher")
