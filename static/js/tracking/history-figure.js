@@ -86,18 +86,18 @@ function points(chart, { one, x, y, colour, several, number }) {
 }
 
 function branchPoints(chart, plain, colours) {
-  const style = { name: "branches", own: plain.several ? plain.colour : colours("--series-2"), symbol: 100 + plain.number };
+  const style = { name: "branches", colour: plain.several ? plain.colour : colours("--series-2"), symbol: 100 + plain.number };
   return pointsBeside(chart, plain, plain.one.branches, style, (n) => `branch ${branchName(chart, plain.one.branches, n)}`);
 }
 
 // Of machines with an alert: shown, and not compared.
 function setAsidePoints(chart, plain, colours) {
-  const style = { name: "set aside", own: colours("--text-2"), symbol: "x-thin-open" };
+  const style = { name: "set aside", colour: colours("--text-2"), symbol: "x-thin-open" };
   return pointsBeside(chart, plain, plain.one.set_aside, style, () => "set aside with its machine, not compared");
 }
 
 // Beside the history: in a colour of their own, with their intervals as bars.
-function pointsBeside(chart, { one, x, y }, columns, { name, own, symbol }, note) {
+function pointsBeside(chart, { one, x, y }, columns, { name, colour, symbol }, note) {
   if (!columns.id.length) return [];
   const shown = { ...one, columns };
   const distance = (bounds) => columns.value.map((value, n) => (bounds[n] === null ? 0 : Math.abs(y(bounds[n]) - y(value))));
@@ -108,9 +108,9 @@ function pointsBeside(chart, { one, x, y }, columns, { name, own, symbol }, note
       showlegend: false,
       x: x.of(shown),
       y: columns.value.map(y),
-      error_y: { array: distance(columns.high), arrayminus: distance(columns.low), width: 0, thickness: 1, color: faded(own, 0.5) },
+      error_y: { array: distance(columns.high), arrayminus: distance(columns.low), width: 0, thickness: 1, color: faded(colour, 0.5) },
       mode: "markers",
-      marker: { size: 6, color: own, symbol },
+      marker: { size: 6, color: colour, symbol },
       text: columns.value.map((_, n) => `${hover(chart, shown, n)}<br>${note(n)}`),
       customdata: columns.id.map((id) => [one.id, id]),
       hovertemplate: "%{text}<extra></extra>",

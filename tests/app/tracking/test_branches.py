@@ -29,6 +29,7 @@ from codegen_app.tracking.models import (
     Series,
 )
 from codegen_app.tracking.models.retention import Kept
+from codegen_app.tracking.pages.history.chart import history_chart
 from codegen_app.tracking.pages.history.point import point_page
 from codegen_app.tracking.pages.history.query import history_page
 from codegen_app.tracking.queries.revision_links import RevisionLinks, revision_links
@@ -341,6 +342,13 @@ def test_points_of_branches_are_on_the_chart_only_if_they_are_asked_for(client: 
     assert "points.json?branch=a%2F%3Cb%3E" in html
     assert "a/<b>" not in html
     assert "with a/&lt;b&gt;" in html
+
+
+def test_the_scale_of_a_series_without_its_trunk_is_that_of_its_branches() -> None:
+    push(history("gemm", commits(3, branch="topic"), 5_000_000.0))
+    [row] = history_chart([Series.objects.get().pk], branch="topic").series
+    assert row.shown_unit == "ms"
+    assert row.first_level == pytest.approx(5_000_000.0, rel=0.1)
 
 
 def test_the_number_of_queries_does_not_grow_with_branches() -> None:

@@ -107,9 +107,10 @@ class Columns:
 @dataclass(frozen=True)
 class ChartSeries:
     """One series. Values times ``factor`` are in ``shown_unit``; ``first_level`` is the reference
-    of a relative scale; of ``points``, without withdrawn ones, the latest are included; ``levels``
-    are the levels between changes, each with its start; ``branches`` are the points of branches
-    that were asked for, ``set_aside`` those of machines with an alert."""
+    of a relative scale, of the branches if no other point is shown; of ``points``, without
+    withdrawn ones, the latest are included; ``levels`` are the levels between changes, each with
+    its start; ``branches`` are the points of branches that were asked for, ``set_aside`` those of
+    machines with an alert."""
 
     id: int
     url: str
@@ -270,7 +271,7 @@ def _chart_series(
 ) -> ChartSeries:
     """Build a series; the points' ``ms`` are since the epoch, their ``revision`` is an index."""
     head = series_head(series)
-    values = [point.value for point in points]
+    values = [point.value for point in points or on_branches or set_aside]
     middle = median(values) if values else 0.0
     scale = scale_of(series.unit, middle)
     standing = [change for change in changes if change.withdrawn_at is None]
