@@ -130,17 +130,22 @@ def _affected_alerts(rows: Collection[Change]) -> set[int]:
 
 def _removed_changes(rows: Iterable[Change], alerts: Mapping[int, Alert]) -> list[Change]:
     """Return the changes that leave their alerts: withdrawn ones, noise, and those whose window no
-    longer overlaps their alert's, which are another thing."""
-    return [
-        row
-        for row in rows
-        if (alert := alerts.get(row.alert_id or 0)) is not None
-        and (
-            not _is_alertable(row)
-            or not windows.change_window(row).overlaps(windows.alert_window(alert))
-        )
-        and not (_is_alertable(row) and series_settings(row.series).muted)
-    ]
+    longer overlaps what their alert's and earlier ones of these share, which are another thing."""
+    removed = []
+    shared: dict[int, windows.Window] = {}
+    for row in sorted(rows, key=lambda row: (row.at, row.pk)):
+        if (alert := alerts.get(row.alert_id or 0)) is None:
+            continue
+        if not _is_alertable(row):
+            removed.append(row)
+            continue
+        window = windows.change_window(row)
+        alert_window = shared.get(alert.pk) or windows.alert_window(alert)
+        if window.overlaps(alert_window):
+            shared[alert.pk] = alert_window.narrowed_to(window)
+        elif not series_settings(row.series).muted:
+            removed.append(row)
+    return removed
 
 
 def _update_columns(alert: Alert, status: AlertStatus, cause_class: CauseClass | None) -> None:

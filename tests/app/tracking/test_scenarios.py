@@ -30,6 +30,7 @@ from codegen_app.tracking.models import (
     AlertState,
     Change,
     Delivery,
+    Revision,
     Series,
     Source,
 )
@@ -185,6 +186,23 @@ def test_windows_that_late_points_separate_are_two_alerts() -> None:
     [alert] = alerts()
     assert alert.n_series == 2
     push(history("gemm", [trunk[41]], 125.0, SLOWER) + history("conv", [trunk[42]], 100.0))
+    assert [alert.n_series for alert in alerts("new")] == [1, 1]
+
+
+def test_windows_that_noise_moved_apart_at_once_are_two_alerts() -> None:
+    trunk = commits(60)
+    points = history("gemm", trunk[:36], 100.0) + history("gemm", trunk[42:], 125.0, SLOWER)
+    points += history("conv", trunk[:38], 100.0) + history("conv", trunk[44:], 125.0, SLOWER)
+    push(points + history("softmax", trunk, 100.0))
+    assert [alert.n_series for alert in alerts()] == [2]
+    rows = {row.name: row for row in Revision.objects.all()}
+    conv, gemm = Change.objects.order_by("series__problem")
+    for change, good, bad in ((gemm, "c35", "c39"), (conv, "c40", "c44")):
+        change.good_revision, change.since = rows[good], rows[good].at
+        change.bad_revision, change.until = rows[bad], rows[bad].at
+        change.raised_at = None
+        change.save()
+    alert_pipeline.process_pending()
     assert [alert.n_series for alert in alerts("new")] == [1, 1]
 
 
