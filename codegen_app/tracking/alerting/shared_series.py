@@ -48,7 +48,8 @@ CROSS JOIN LATERAL (
         array_agg(latest.value ORDER BY latest.at, latest.id),
         array_agg(COALESCE(conditions.facts->>'host', '') ORDER BY latest.at, latest.id),
         array_agg(md5(jsonb_build_array(conditions.facts->'driver', conditions.facts->'runtime',
-            conditions.facts->'attributes')::text) ORDER BY latest.at, latest.id)
+            conditions.facts->'attributes', conditions.facts->'toolchain_version',
+            conditions.facts->'flags')::text) ORDER BY latest.at, latest.id)
     FROM (
         SELECT id, at, value, conditions_id FROM codegen_app_datum AS datum
         WHERE series_id = asked.id AND is_trunk AND value > 0 AND value < 'Infinity' AND {valid}
@@ -92,8 +93,8 @@ def check_shared_series() -> int:
 
 
 def _shifts(series: Sequence[int]) -> Iterator[_Shift]:
-    """Yield the changes of hosts in these series (1 query). A host whose own environment changed
-    with its values is none."""
+    """Yield the changes of hosts in these series (1 query). A host whose environment or compiler
+    changed with its values is none."""
     with connection.cursor() as cursor:
         cursor.execute(_POINTS, [list(series)])
         rows = cursor.fetchall()

@@ -351,6 +351,23 @@ def test_a_commit_that_slows_a_fleet_is_no_machine() -> None:
     assert not Withdrawal.objects.exists()
 
 
+@pytest.mark.parametrize("facts", [{"driver": "590.10"}, {"toolchain_version": "13.1"}])
+def test_a_host_of_a_fleet_with_another_driver_or_compiler_is_no_machine(
+    facts: dict[str, str],
+) -> None:
+    trunk = team.commits(80)
+    team.push(in_turns(trunk[:56]))
+    team.push(
+        [
+            replace(point, conditions={**point.conditions, **facts})
+            if point.conditions["host"] == "host-1"
+            else point
+            for point in in_turns(trunk[56:], slow=1.3)
+        ]
+    )
+    assert check_shared_series() == 0
+
+
 @pytest.mark.django_db(transaction=True)
 def test_of_several_pipelines_one_raises_and_one_closes_the_alert(channel: Channel) -> None:
     """Three workers process the same points."""
