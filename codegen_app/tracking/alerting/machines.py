@@ -29,7 +29,9 @@ from codegen_app.tracking.models import (
     Change,
     EventKind,
     MachineFinding,
+    Series,
 )
+from codegen_app.tracking.rules.settings import RULES_OF_SERIES, series_settings
 from codegen_app.workers import queue
 from scheduler.results.points.model import digest_of
 from scheduler.track import machines
@@ -209,7 +211,7 @@ def _machine_change(
         return None
     since, place = min(move.first for move in together), min(row.at for row in changes)
     measured = set_aside.measured_series(*machine, place, since)
-    if not machines.is_machine(len(together), len(measured)):
+    if not machines.is_machine(len(together), len(measured)) or _are_muted(together):
         return None
     readings = [[TelemetryDifference(**one) for one in row.readings] for row in changes]
     return MachineChange(
@@ -221,6 +223,12 @@ def _machine_change(
         machines.moved_readings(readings),
         {move.change: shared[move.change].row for move in together if move.change in shared},
     )
+
+
+def _are_muted(moves: Sequence[machines.Move]) -> bool:
+    """Return whether all series that moved are muted (1 query)."""
+    series = Series.objects.filter(pk__in=[move.series for move in moves])
+    return all(series_settings(row).muted for row in series.select_related(*RULES_OF_SERIES))
 
 
 def _moves(candidates: Mapping[int, Candidate]) -> list[machines.Move]:

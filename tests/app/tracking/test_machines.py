@@ -21,6 +21,7 @@ from codegen_app.tracking.models import (
     Delivery,
     MachineFinding,
     Series,
+    SeriesRule,
     Source,
     Withdrawal,
 )
@@ -167,6 +168,19 @@ def test_few_series_of_many_are_no_machine() -> None:
         + measured(COMMITS[20:25], problems=PROBLEMS[5:])
     )
     assert team.alerts() == []
+
+
+def test_a_machine_of_muted_series_raises_no_alert(channel: Channel) -> None:
+    team.push(measured(COMMITS[:20]))
+    muted = Series.objects.order_by("problem")
+    SeriesRule.objects.bulk_create(
+        [SeriesRule(series=row, muted=True, reason="moving house") for row in muted]
+    )
+    team.push(measured(COMMITS[20:24], 1.3))
+    assert (team.alerts(), team.messages()) == ([], [])
+    SeriesRule.objects.filter(series=muted[0]).delete()
+    team.push(measured(COMMITS[24:25], 1.3))
+    assert [alert.kind for alert in team.alerts()] == ["machine"], "one of its series is not muted"
 
 
 def test_a_driver_update_is_no_machine() -> None:
