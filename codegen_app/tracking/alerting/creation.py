@@ -129,8 +129,9 @@ def _affected_alerts(rows: Collection[Change]) -> set[int]:
 
 
 def _removed_changes(rows: Iterable[Change], alerts: Mapping[int, Alert]) -> list[Change]:
-    """Return the changes that leave their alerts: withdrawn ones, noise, and those whose window no
-    longer overlaps what their alert's and earlier ones of these share, which are another thing."""
+    """Return the changes that leave their alerts: withdrawn ones, noise, and those that are
+    another thing, by their cause by now, or since their window no longer overlaps what their
+    alert's and those of earlier ones share."""
     removed = []
     shared: dict[int, windows.Window] = {}
     for row in sorted(rows, key=lambda row: (row.at, row.pk)):
@@ -141,7 +142,10 @@ def _removed_changes(rows: Iterable[Change], alerts: Mapping[int, Alert]) -> lis
             continue
         window = windows.change_window(row)
         alert_window = shared.get(alert.pk) or windows.alert_window(alert)
-        if window.overlaps(alert_window):
+        is_alike = windows.may_share_alert(
+            windows.cause_class(row.cause), CauseClass(alert.cause_class)
+        )
+        if is_alike and window.overlaps(alert_window):
             shared[alert.pk] = alert_window.narrowed_to(window)
         elif not series_settings(row.series).muted:
             removed.append(row)

@@ -104,6 +104,11 @@ def cause_class(cause: str) -> CauseClass:
     return CauseClass.UNKNOWN if cause in ("", Cause.UNKNOWN) else CauseClass.CODE
 
 
+def may_share_alert(one: CauseClass, other: CauseClass) -> bool:
+    """Return whether changes of these classes may be in one alert."""
+    return one == other or CauseClass.UNKNOWN in (one, other)
+
+
 Group = tuple[str, str]
 """The kind of an alert, and the repository of its revisions."""
 
@@ -123,7 +128,7 @@ class GroupedAlert:
         since nobody is notified of that."""
         if self.alert.state == AlertState.HISTORY and not is_old:
             return False
-        if cause != self.cause_class and CauseClass.UNKNOWN not in (cause, self.cause_class):
+        if not may_share_alert(cause, self.cause_class):
             return False
         own = self.window or alert_window(self.alert)
         return own.overlaps(window) if self.is_open else own.bad == window.bad

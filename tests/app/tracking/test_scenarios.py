@@ -206,6 +206,25 @@ def test_windows_that_noise_moved_apart_at_once_are_two_alerts() -> None:
     assert [alert.n_series for alert in alerts("new")] == [1, 1]
 
 
+def test_a_cause_that_more_points_correct_decides_which_alert_a_change_is_in() -> None:
+    trunk = commits(60)
+    driver = replace(MACHINE, driver="590.10")
+    for problem in ("gemm", "conv"):
+        push(history(problem, trunk[:40], 100.0) + history(problem, trunk[40:], 125.0, SLOWER))
+    [alert] = alerts()
+    assert alert.cause_class == "code"
+    Change.objects.update(cause="environment", raised_at=None)
+    creation.raise_alerts()
+    push(history("softmax", trunk[:40], 100.0) + history("softmax", trunk[40:], 125.0, driver))
+    assert [(row.pk, row.cause_class) for row in alerts()] == [(alert.pk, "environment")]
+    Change.objects.filter(series__problem="gemm").update(cause="code", raised_at=None)
+    creation.raise_alerts()
+    assert [(row.n_series, row.cause_class) for row in alerts()] == [
+        (2, "environment"),
+        (1, "code"),
+    ]
+
+
 def test_two_years_of_history_are_no_news() -> None:
     channel()
     trunk = commits(700, every=DAY, last=datetime.now(UTC) - 30 * DAY)
