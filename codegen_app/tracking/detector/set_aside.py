@@ -33,7 +33,9 @@ ELSE COALESCE(conditions.facts->>'host', '') = '' AND series.device_name = machi
 """
 
 # Kiln closed the alert: points that were measured until then may still come.
-_IS_BACK = "alert.state = 'fixed' AND alert.recovered_at IS NOT NULL"
+_IS_BACK = """
+alert.state = 'fixed' AND alert.recovered_at IS NOT NULL AND machine.is_set_aside
+"""
 
 _MEASURED = f"""
 SELECT series.id FROM (SELECT %s::text AS host, %s::text AS device_name) AS machine
