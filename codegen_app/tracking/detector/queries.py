@@ -113,10 +113,12 @@ def pending_series(rows: Sequence[Series], at_most: int) -> list[PendingSeries]:
         cursor.execute(_WAITING, [[row.pk for row in rows], since, MAX_POINTS])
         counts = {pk: values for pk, *values in cursor.fetchall()}
     result: list[PendingSeries] = []
+    total = 0
     for row in rows:
         n, upto, last_measured_at = counts[row.pk]
         assert row.unchecked_from is not None
-        if result and sum(earlier.points for earlier in result) + n > at_most:
+        total += n
+        if result and total > at_most:
             break
         upto = upto if n == MAX_POINTS else _END
         result.append(PendingSeries(row, row.unchecked_from, upto, n, last_measured_at))

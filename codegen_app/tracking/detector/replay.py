@@ -183,6 +183,8 @@ def _change_points(window: ReplayWindow) -> Iterator[_ChangePoint]:
 
 def _is_reset(window: ReplayWindow, at: int) -> bool:
     """Return whether a person set a baseline between an index and the one before it."""
+    if not window.baselines:
+        return False
     earlier = window.points[at - 1].at if at else None
     here = window.points[at].at
     return any((earlier is None or earlier < time) and time <= here for time in window.baselines)
