@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 from django.urls import reverse
 
 from codegen_app.tracking.models import Batch, Datum, Repository, Revision, Series
@@ -13,7 +13,7 @@ from scheduler.results.points.model import RevisionKey
 
 def upload_notes(batch: Batch, sent: Iterable[RevisionKey]) -> list[str]:
     """Return notes for the answer to a batch with points of branches: series without any point of
-    the trunk, and default branches that differ from the trunk that is set (3 queries)."""
+    the trunk, and default branches that differ from the trunk that is set (2 queries)."""
     branches = {key.repository: set[str]() for key in sent}
     defaults = {key.repository: set[str]() for key in sent}
     for key in sent:
@@ -21,15 +21,15 @@ def upload_notes(batch: Batch, sent: Iterable[RevisionKey]) -> list[str]:
         defaults[key.repository].add(key.default_branch)
     of_batch = Datum.objects.filter(batch=batch, is_trunk=False).values("series")
     untracked = Series.objects.filter(pk__in=of_batch, points=F("branch_points")).count()
-    on_trunk = Revision.objects.filter(repository__in=branches, is_trunk=True)
-    measured = set(on_trunk.order_by().values_list("repository", flat=True).distinct())
+    on_trunk = Revision.objects.filter(repository=OuterRef("name"), is_trunk=True)
+    rows = Repository.objects.filter(name__in=branches).annotate(has_trunk=Exists(on_trunk))
     notes = []
-    for row in Repository.objects.filter(name__in=branches):
+    for row in rows:
         away = sorted(name for name in branches[row.name] if not row.is_trunk(name))
         if away and untracked:
             mend = (
                 f"no changes are found in them before the first results of {', '.join(row.trunk)}"
-                if row.name in measured
+                if row.has_trunk
                 else _mend(row, away)
             )
             has = "has" if untracked == 1 else "have"

@@ -21,6 +21,7 @@ from codegen_app.accounts import tokens
 from codegen_app.accounts.models import AuditEntry
 from codegen_app.tracking.compare_revisions.comparison import compare_sides
 from codegen_app.tracking.models import (
+    Batch,
     Change,
     Datum,
     Repository,
@@ -42,10 +43,10 @@ from codegen_app.tracking.services import (
     trunk,
     withdrawals,
 )
-from codegen_app.tracking.services.branch_notes import admin_path
+from codegen_app.tracking.services.branch_notes import admin_path, upload_notes
 from codegen_app.tracking.services.recount import recount
 from scheduler.results.points.model import Point, RevisionKey
-from tests.support.queries import queries_of
+from tests.support.queries import queries_of, statements_of
 from tests.support.team import (
     MACHINE,
     REPOSITORY,
@@ -551,6 +552,18 @@ def test_a_benchmark_that_a_branch_adds_is_no_mistake(client: Client, token: str
         "1 series has no points of the trunk: no changes are found in them before the first results"
         " of main, master, trunk"
     ]
+
+
+def test_notes_ask_whether_a_trunk_was_measured_and_read_no_list_of_its_revisions(
+    client: Client, token: str
+) -> None:
+    push(history("copy", commits(2), 100.0))
+    sent = RevisionKey("a", None, "topic", REPOSITORY)
+    upload(client, token, "1", {"name": "a", "branch": "topic", "repository": REPOSITORY})
+    statements = statements_of(upload_notes, Batch.objects.get(), [sent])
+    of_revisions = [sql for sql in statements if "codegen_app_revision" in sql]
+    assert len(of_revisions) == 1
+    assert 'EXISTS(SELECT 1 AS "a" FROM "codegen_app_revision"' in of_revisions[0]
 
 
 def test_what_is_sent_about_a_branch_comes_back(client: Client, token: str) -> None:
