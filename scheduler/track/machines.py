@@ -49,9 +49,8 @@ def moved_together(moves: Iterable[Move]) -> tuple[Move, ...]:
     by_series: dict[int, list[Move]] = {}
     for move in moves:
         by_series.setdefault(move.series, []).append(move)
-    every = [move for series in by_series.values() for move in series]
-    begins = sorted(move.begin for move in every)
-    ends = sorted(move.end for move in every)
+    spans = [span for series in by_series.values() for span in _spans(series)]
+    begins, ends = sorted(begin for begin, _ in spans), sorted(end for _, end in spans)
     counts = ((bisect_right(begins, at) - bisect_left(ends, at), at) for at in begins)
     _, moment = max(counts, key=lambda count: (count[0], -count[1].timestamp()), default=(0, None))
     if moment is None:
@@ -63,6 +62,18 @@ def moved_together(moves: Iterable[Move]) -> tuple[Move, ...]:
     return tuple(
         max(series, key=lambda move: abs(math.log(move.ratio))) for series in shared if series
     )
+
+
+def _spans(moves: Iterable[Move]) -> list[tuple[datetime, datetime]]:
+    """Return the times that moves of one series cover, without overlaps."""
+    spans: list[tuple[datetime, datetime]] = []
+    for move in sorted(moves, key=lambda move: move.begin):
+        if spans and move.begin <= spans[-1][1]:
+            begin, end = spans.pop()
+            spans.append((begin, max(end, move.end)))
+        else:
+            spans.append((move.begin, move.end))
+    return spans
 
 
 def is_machine(moved: int, measured: int) -> bool:

@@ -37,8 +37,15 @@ def test_moves_are_together_if_their_windows_share_a_moment() -> None:
     assert machines.moved_together([]) == ()
 
 
+def test_a_series_that_moved_often_does_not_hide_others() -> None:
+    """Values of old revisions that were measured again make windows of days."""
+    often = [move(1, begin, 20) for begin in range(6)]
+    moves = [*often, *(move(series, 30, 31) for series in range(2, 6))]
+    assert [one.series for one in machines.moved_together(moves)] == [2, 3, 4, 5]
+
+
 def test_a_series_counts_once_by_its_largest_move() -> None:
-    moves = [move(1, 0, 2), move(1, 1, 2, ratio=0.5), move(2, 0, 2)]
+    moves = [move(1, 0, 2), move(1, 0, 2, ratio=0.5), move(2, 0, 2)]
     assert [one.ratio for one in machines.moved_together(moves)] == [0.5, 1.3]
 
 
