@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import F, Q
 
 from codegen_app.tracking.alerting.events import was_closed_by_kiln
 from codegen_app.tracking.alerting.windows import (
@@ -84,7 +84,8 @@ def candidates(changes: Collection[Change]) -> set[int]:
     states = [*OPEN_ALERT_STATES, AlertState.INVALID]
     if any(map(is_old, changes)):
         states.append(AlertState.HISTORY)
-    overlaps = Q(at__gt=begin, state__in=states) & (Q(since=None, at__lte=end) | Q(since__lt=end))
+    begins = Q(since__lt=end) | Q(Q(since=None) | Q(since__gte=F("at")), at__lte=end)
+    overlaps = begins & Q(at__gt=begin, state__in=states)
     exact = Q(revision__in={window.bad for window in windows})
     rows = Alert.objects.filter(overlaps | exact, revision__isnull=False)
     return set(rows.values_list("pk", flat=True))

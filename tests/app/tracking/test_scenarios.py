@@ -225,6 +225,16 @@ def test_a_cause_that_more_points_correct_decides_which_alert_a_change_is_in() -
     ]
 
 
+def test_commits_of_one_second_are_one_window_whatever_comes_first() -> None:
+    trunk = commits(60)
+    trunk[40:43] = [replace(commit, at=trunk[42].at) for commit in trunk[40:43]]  # rebased at once
+    points = history("gemm", trunk[:41], 100.0) + history("gemm", trunk[41:], 125.0, SLOWER)
+    push(points)
+    push(history("conv", trunk[:40], 100.0) + history("conv", trunk[42:], 125.0, SLOWER))
+    [alert] = alerts()
+    assert (alert.n_series, alert.since, alert.at) == (2, trunk[42].at, trunk[42].at)
+
+
 def test_two_years_of_history_are_no_news() -> None:
     channel()
     trunk = commits(700, every=DAY, last=datetime.now(UTC) - 30 * DAY)
