@@ -33,6 +33,13 @@ from scheduler.track.compared_series import MeasuredSeries
 # measured in this series, else the trunk's last up to its time, or before the first point of the
 # branch if that is unknown.
 _BASES = """
+WITH first AS (
+    SELECT revision.repository, revision.branch, min(datum.at) AS at
+    FROM codegen_app_datum AS datum
+    JOIN codegen_app_revision AS revision ON revision.id = datum.revision_id
+    WHERE datum.series_id = %(series)s AND NOT datum.is_trunk
+    GROUP BY revision.repository, revision.branch
+)
 SELECT tip.id, COALESCE(recorded.id, earlier.id), COALESCE(recorded.name, earlier.name),
     recorded.id IS NOT NULL, tip.repository
 FROM codegen_app_revision AS tip
@@ -44,13 +51,7 @@ LEFT JOIN LATERAL (
         AND datum.series_id = %(series)s AND datum.is_trunk AND {valid}
     LIMIT 1
 ) AS recorded ON TRUE
-LEFT JOIN LATERAL (
-    SELECT min(datum.at) AS at
-    FROM codegen_app_datum AS datum
-    JOIN codegen_app_revision AS revision ON revision.id = datum.revision_id
-    WHERE datum.series_id = %(series)s AND NOT datum.is_trunk
-        AND revision.repository = tip.repository AND revision.branch = tip.branch
-) AS first ON TRUE
+LEFT JOIN first ON first.repository = tip.repository AND first.branch = tip.branch
 LEFT JOIN LATERAL (
     SELECT revision.id, revision.name
     FROM codegen_app_datum AS datum

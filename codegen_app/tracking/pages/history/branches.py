@@ -30,8 +30,9 @@ ORDER BY max(point.at) DESC, revision.repository, revision.branch LIMIT %s
 
 @dataclass(frozen=True)
 class BranchRow:
-    """A branch with points in a series: the newest of its ``points``, and how its revision compares
-    with the trunk at the merge base; None if the trunk has no point before the branch."""
+    """A branch with points in a series: the newest of its ``points``, which are counted among the
+    ``_MAX_POINTS`` newest of all branches, and how its revision compares with the trunk at the
+    merge base; None if the trunk has no point before the branch."""
 
     branch: str
     repository: str
