@@ -49,6 +49,10 @@ class SeriesPatterns:
     path: tuple[str, ...] = ()
 
     def matches(self, facts: SeriesFacts) -> bool:
+        return self.match_names(facts) and self.match_path(facts.path)
+
+    def match_names(self, facts: SeriesFacts) -> bool:
+        """Return whether all facts but the path match."""
         return all(
             any(matches_name(pattern, value) for pattern in patterns)
             for patterns, value in (
@@ -58,7 +62,10 @@ class SeriesPatterns:
                 (self.problem, facts.problem),
             )
             if patterns
-        ) and (not self.path or any(matches_path(pattern, facts.path) for pattern in self.path))
+        )
+
+    def match_path(self, path: str) -> bool:
+        return not self.path or any(matches_path(pattern, path) for pattern in self.path)
 
     def __str__(self) -> str:
         parts = [

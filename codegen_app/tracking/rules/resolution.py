@@ -60,22 +60,26 @@ def standing_rules() -> list[PatternRule]:
 
 
 class RuleMatcher:
-    """The first rules that match: series share most of their facts, and each is matched once."""
+    """The first rules that match. Many series are of one file: the rules of a path are found once,
+    since an imported CODEOWNERS file has hundreds."""
 
     def __init__(self, rules: Iterable[PatternRule]) -> None:
-        rows = [(rule, rule.patterns) for rule in rules]
-        self._thresholds = [row for row in rows if row[0].sets_thresholds]
-        self._owners = [row for row in rows if row[0].sets_owner]
+        self._rules = [(rule, rule.patterns) for rule in rules]
+        self._rules_of_path: dict[str, list[tuple[PatternRule, SeriesPatterns]]] = {}
 
     def match(self, facts: SeriesFacts) -> tuple[PatternRule | None, PatternRule | None]:
         """Return the rules that decide thresholds and owner of a series."""
-        return _first_match(self._thresholds, facts), _first_match(self._owners, facts)
-
-
-def _first_match(
-    rules: Iterable[tuple[PatternRule, SeriesPatterns]], facts: SeriesFacts
-) -> PatternRule | None:
-    return next((rule for rule, patterns in rules if patterns.matches(facts)), None)
+        if facts.path not in self._rules_of_path:
+            self._rules_of_path[facts.path] = [
+                row for row in self._rules if row[1].match_path(facts.path)
+            ]
+        thresholds, owner = None, None
+        for rule, patterns in self._rules_of_path[facts.path]:
+            is_needed = (rule.sets_thresholds and not thresholds) or (rule.sets_owner and not owner)
+            if is_needed and patterns.match_names(facts):
+                thresholds = thresholds or (rule if rule.sets_thresholds else None)
+                owner = owner or (rule if rule.sets_owner else None)
+        return thresholds, owner
 
 
 def series_facts(series: Series) -> SeriesFacts:

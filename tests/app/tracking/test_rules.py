@@ -31,7 +31,8 @@ from codegen_app.tracking.services import alert_pipeline, detection, point_stora
 from codegen_app.tracking.services.withdrawals import withdraw
 from scheduler.errors import UserError
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
-from scheduler.track.patterns import FACT_NAMES, SeriesPatterns, parse_patterns
+from scheduler.track import patterns
+from scheduler.track.patterns import FACT_NAMES, SeriesFacts, SeriesPatterns, parse_patterns
 from tests.support.alerts import START, alert, change, series
 from tests.support.queries import assert_steady, queries_of
 
@@ -403,6 +404,26 @@ def test_queries_of_rules_do_not_grow() -> None:
             ]
         )
     assert_steady(*counts, usual=[10, 7, 1, 3, 4])
+
+
+def test_a_path_is_matched_once_for_all_series_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    ada = person("ada")
+    asked: list[tuple[str, str]] = []
+
+    def matches_path(pattern: str, path: str) -> bool:
+        asked.append((pattern, path))
+        return path.startswith(pattern)
+
+    monkeypatch.setattr(patterns, "matches_path", matches_path)
+    matcher = resolution.RuleMatcher(
+        [rule(ada, path="src", problem="b", owner=ada), rule(ada, path="other", muted=True)]
+    )
+    matched = [
+        matcher.match(SeriesFacts("kernels", problem, "H200", "time", "src/a.py"))
+        for problem in ("a", "b", "c")
+    ]
+    assert [owner is not None for _, owner in matched] == [False, True, False]
+    assert asked == [("src", "src/a.py"), ("other", "src/a.py")]
 
 
 def test_a_link_or_a_change_without_a_rule_stays_as_it_was() -> None:
