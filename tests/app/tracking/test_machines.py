@@ -113,8 +113,7 @@ def test_the_alert_is_closed_when_the_machine_is_back(channel: Channel) -> None:
     assert alert.n_series == 12
     assert Withdrawal.objects.filter(alert=alert, restored_at=None).count() == 72
     assert set(Series.objects.values_list("withdrawn", flat=True)) == {6}
-    assert team.messages()[0] == (alert.pk, "raised")
-    assert [kind for _, kind in team.messages() if kind == "recovered"] in ([], ["recovered"])
+    assert team.messages() == [(alert.pk, "raised")], "one message that is not sent yet"
 
     team.push(measured(COMMITS[28:40]))
     assert levels() == {0}
