@@ -43,11 +43,11 @@ def run_candidate(device: Device, case: Case, candidate: BuiltCandidate) -> Cand
     ]
     workspace = GuardedBlock(device, kernel.workspace_bytes(args))
     try:
-        memory.prepare(candidate.outputs)
+        memory.poison_outputs(candidate.outputs)
         workspace.poison()
         kernel(args, workspace.pointer)
         device.synchronize()
-        damaged = memory.damaged(candidate.outputs)
+        damaged = memory.damaged_buffers(candidate.outputs)
         if not workspace.is_intact():
             damaged = (*damaged, "workspace")
         storages = {name: memory.read(case.buffers[name]) for name in case.expected}

@@ -241,10 +241,13 @@ def _budget_row(
 
 
 def _history(budget: Budget, counted: Sequence[_Levels], now: datetime) -> tuple[BudgetPoint, ...]:
-    """Return the value at the end of each of the last weeks, and now."""
+    """Return the value at the end of today, and of each of the last weeks: the page stays the same
+    for a day."""
+    day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    end = day if day == now else day + timedelta(days=1)
     points = []
     for weeks in range(WEEKS, -1, -1):
-        moment = now - timedelta(weeks=weeks)
+        moment = end - timedelta(weeks=weeks)
         levels = [level for row in counted if (level := row.at(moment)) is not None]
         if levels:
             value = _statistic(budget.statistic, levels)

@@ -21,6 +21,8 @@ from codegen_app.tracking.models import (
     Change,
     Conditions,
     Datum,
+    MeasurementRequest,
+    Remeasurement,
     Revision,
     Series,
 )
@@ -82,7 +84,8 @@ def test_every_series_is_read_whole_and_compared_as_far_as_ratios_go(
 ) -> None:
     user, _ = User.objects.get_or_create(username="ada", is_superuser=True)
     client.force_login(user)
-    for model in (AlertEvent, Change, Alert, Datum, Series, Revision, Conditions):
+    requests = (MeasurementRequest, Remeasurement)  # of suspected steps
+    for model in (*requests, AlertEvent, Change, Alert, Datum, Series, Revision, Conditions):
         model.objects.all().delete()
     point_storage.store(points(values), Source.API)
     alert_pipeline.process_pending()

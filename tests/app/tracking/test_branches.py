@@ -262,7 +262,8 @@ def test_a_merge_base_that_was_not_measured_is_a_time_up_to_which_the_trunk_coun
 
 def test_a_branch_without_a_merge_base_is_compared_with_the_trunk_before_it() -> None:
     push(history("gemm", commits(5), 100.0))
-    branch = commits(3, prefix="b", branch="topic", last=NOW + timedelta(minutes=2))
+    after = datetime.now(UTC) + timedelta(minutes=2)
+    branch = commits(3, prefix="b", branch="topic", last=after)
     push(history("gemm", branch, 110.0))
     [row] = history_page(Series.objects.get().pk).branches
     assert row.trunk is not None
@@ -275,8 +276,9 @@ def test_a_branch_without_a_merge_base_is_compared_with_the_trunk_before_it() ->
 
 def test_one_value_of_a_branch_is_compared_with_the_history_of_the_trunk() -> None:
     push(history("gemm", commits(40), 100.0))
+    after = datetime.now(UTC) + timedelta(minutes=2)
     for name, value in (("slower", 110.0), ("same", 100.2)):
-        fork = commits(1, prefix=name, branch=name, last=NOW + timedelta(minutes=2))
+        fork = commits(1, prefix=name, branch=name, last=after)
         fork = [replace(row, merge_base="c30") for row in fork]
         push(history("gemm", fork, value, MACHINE.with_code(name)))
     rows = {row.branch: row.trunk for row in history_page(Series.objects.get().pk).branches}
