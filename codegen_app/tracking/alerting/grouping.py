@@ -19,7 +19,6 @@ from codegen_app.tracking.alerting.events import was_closed_by_kiln
 from codegen_app.tracking.alerting.windows import (
     WINDOW_COLUMNS,
     AlertGroups,
-    Group,
     GroupedAlert,
     Window,
     alert_window,
@@ -106,7 +105,8 @@ def join_alerts(
     moved = {(row.series_id, row.worse): by_key.get(row.alert_id or 0) for row in removed}
     chosen: list[tuple[Change, GroupedAlert]] = []
     for row in sorted(joining, key=lambda row: (row.at, row.pk)):
-        group, window = _group(row), change_window(row)
+        kind = AlertKind.REGRESSION if row.worse else AlertKind.IMPROVEMENT
+        group, window = (str(kind), row.revision.repository), change_window(row)
         cause, old = cause_class(row.cause), is_old(row)
         target = groups.find(group, window, cause, is_old=old)
         if target is None:
@@ -145,11 +145,6 @@ def _create(targets: Sequence[GroupedAlert], joining: Sequence[Change]) -> set[i
         alert.cause_class = target.cause_class.value
     created = Alert.objects.bulk_create([target.alert for target in unsaved])
     return {alert.pk for alert in created}
-
-
-def _group(row: Change) -> Group:
-    kind = AlertKind.REGRESSION if row.worse else AlertKind.IMPROVEMENT
-    return str(kind), row.revision.repository
 
 
 def _groups(

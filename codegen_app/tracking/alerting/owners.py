@@ -22,9 +22,10 @@ def assign_owners(raised: Sequence[tuple[Alert, int]]) -> None:
         rule = rules.get(series)
         if rule is None or rule.owner is None or alert.assignee_id is not None:
             continue
-        if rule.owner.pk not in able:
-            able[rule.owner.pk] = _may_be_assigned(rule.owner)
-        _assign_owner(alert, rule, rule.owner, is_able=able[rule.owner.pk])
+        owner = rule.owner
+        if owner.pk not in able:
+            able[owner.pk] = owner.is_active and owner.has_perm(permissions.TRIAGE)
+        _assign_owner(alert, rule, owner, is_able=able[owner.pk])
 
 
 def _assign_owner(alert: Alert, rule: PatternRule, owner: User, *, is_able: bool) -> None:
@@ -36,7 +37,3 @@ def _assign_owner(alert: Alert, rule: PatternRule, owner: User, *, is_able: bool
         name = owner.get_username()
         note = f"not assigned to {name}, the owner by {rule}: may not triage alerts any more"
         record_event(alert, EventKind.NOTE, note=note)
-
-
-def _may_be_assigned(person: User) -> bool:
-    return person.is_active and person.has_perm(permissions.TRIAGE)

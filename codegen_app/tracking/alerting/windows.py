@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from codegen_app.tracking.models import Alert, AlertState, CauseClass, Change
 from scheduler.track.evidence import Cause
@@ -39,18 +40,13 @@ class Window:
 
     def narrowed_to(self, other: Window) -> Window:
         """Return the part that both share; this window if they share none."""
-        first, last = min(self, other, key=_at), max(self, other, key=_begin)
+        first, last = (
+            min(self, other, key=attrgetter("at")),
+            max(self, other, key=attrgetter("begin")),
+        )
         if last.begin >= first.at:
             return self
         return Window(last.good, last.since, first.bad, first.at)
-
-
-def _at(window: Window) -> datetime:
-    return window.at
-
-
-def _begin(window: Window) -> datetime:
-    return window.begin
 
 
 WINDOW_COLUMNS = ("good_revision_id", "since", "bad_revision_id", "until", "revision_id", "at")

@@ -159,11 +159,9 @@ def _rows(alerts: QuerySet[Alert]) -> list[AlertRow]:
     """Return alerts, the largest change first (2 queries)."""
     related = alerts.select_related("revision", "series", "assignee").order_by("-pk")
     rows = unfolded_rows(related[:_MAX_READ])
-    return sorted(rows, key=lambda row: -_size(row))
-
-
-def _size(row: AlertRow) -> float:
-    return max(row.worst.ratio, 1 / row.worst.ratio) if row.worst else 1.0
+    return sorted(
+        rows, key=lambda row: -max(row.worst.ratio, 1 / row.worst.ratio) if row.worst else -1.0
+    )
 
 
 def _section(title: str, alerts: QuerySet[Alert]) -> Section:

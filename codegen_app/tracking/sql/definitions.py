@@ -52,16 +52,13 @@ def _is_generated(column: str) -> str:
     return f"starts_with({column}, {_literal(LABEL)})"
 
 
-def _emulated_targets() -> tuple[str, ...]:
-    return tuple(sorted(name for name in registry.names() if registry.find(name).emulates))
-
-
 def views() -> tuple[View, ...]:
     """Return the views; none reads another."""
     return (_series(), _points(), _levels(), _changes(), _alerts(), _findings(), _revisions())
 
 
 def _series() -> View:
+    emulated = tuple(sorted(name for name in registry.names() if registry.find(name).emulates))
     plain = (
         ("problem", "the name of the problem"),
         ("sizes", "the sizes of the problem, as JSON"),
@@ -101,7 +98,7 @@ def _series() -> View:
             ),
             Column(
                 "emulated",
-                _one_of("series.target", _emulated_targets()),
+                _one_of("series.target", emulated),
                 "whether the values are of an emulation of the target",
             ),
         ),

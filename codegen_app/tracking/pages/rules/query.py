@@ -70,7 +70,10 @@ class RulePage:
 def rule_list() -> RuleList:
     """Return the rules in their order (4 queries)."""
     rows = PatternRule.objects.filter(removed_at=None).select_related("owner", "changed_by")
-    counts = {name: _counts(name) for name in ("pattern_rule", "owner_rule")}
+    counts: dict[str, dict[int | None, int]] = {}
+    for name in ("pattern_rule", "owner_rule"):
+        series = Series.objects.filter(last_at__isnull=False).order_by().values_list(name)
+        counts[name] = dict(series.annotate(count=Count("pk")))
     return RuleList(
         rules=tuple(
             rule_row(
@@ -106,9 +109,3 @@ def rule_row(row: PatternRule, n_thresholds: int, n_owned: int) -> RuleRow:
         n_thresholds=n_thresholds,
         n_owned=n_owned,
     )
-
-
-def _counts(name: str) -> dict[int | None, int]:
-    """Count the series by the rule that decides their thresholds or their owner (1 query)."""
-    rows = Series.objects.filter(last_at__isnull=False).order_by().values_list(name)
-    return dict(rows.annotate(count=Count("pk")))
