@@ -108,6 +108,7 @@ class ModellingAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
 class ForeignKernelAdmin(ReleaseMixin, CancelMixin, ReadOnlyAdmin):
     """External kernels that people analysed."""
 
+    is_deletable = True
     list_display = (
         columns.text("name", "File", 48),
         "board",

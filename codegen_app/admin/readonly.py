@@ -1,4 +1,4 @@
-"""Rows that the application writes: the admin shows them, and can delete unreferenced ones."""
+"""Rows that the application writes: the admin shows them, and deletes only some of them."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     """Shows every field and changes none.
 
     ``list_defer`` names the fields that a list does not load: sources and logs are long.
+    ``is_deletable`` offers deletion; set it only for rows that no other record depends on.
     """
 
     paginator = BoundedPaginator
@@ -61,6 +62,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     list_per_page = 50
     action_form = ReasonForm
     list_defer: tuple[str, ...] = ()
+    is_deletable = False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
         """Return the rows; in a list, without the fields that it does not show."""
@@ -92,6 +94,18 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Return False: a record must not be edited."""
         return False
 
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Return whether rows may be deleted: on the model's own pages only if it is deletable.
+
+        Other pages ask when a deletion cascades, such as from a user to the user's API tokens.
+        """
+        match = request.resolver_match
+        prefix = f"{self.opts.app_label}_{self.opts.model_name}_"
+        is_own_page = match is not None and str(match.url_name).startswith(prefix)
+        return (self.is_deletable or not is_own_page) and super().has_delete_permission(
+            request, obj
+        )
+
     @transaction.atomic
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
         """Delete and record it, as every change."""
@@ -99,8 +113,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         obj.delete()
 
     @transaction.atomic
-    def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
         """Delete the rows and record each."""
         for row in queryset:
-            audit.record(audit.current_user(), "delete", row)
-        queryset.delete()
+            self.delete_model(request, row)

@@ -26,6 +26,7 @@ from scheduler.errors import UserError
 class GraphAdmin(ReleaseMixin, RetuneMixin, ReadOnlyAdmin):
     """Imported graphs."""
 
+    is_deletable = True
     release_needs = permissions.IMPORT
     list_display = (
         "name",
@@ -53,12 +54,6 @@ class GraphAdmin(ReleaseMixin, RetuneMixin, ReadOnlyAdmin):
         assert isinstance(obj, Graph)
         audit.record(audit.current_user(), "delete", obj)
         graph_deletion.delete(obj)
-
-    @transaction.atomic
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """Delete each graph and stop its work."""
-        for graph in queryset:
-            self.delete_model(request, graph)
 
 
 @admin.register(TemplateNode)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib import admin
 from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from codegen_app.accounts import audit
@@ -57,3 +59,9 @@ class RetentionPolicyAdmin(_ModelAdmin):
         """Delete and record it, as every other change."""
         audit.record(cast(AbstractBaseUser, request.user), "keep", obj, "policy deleted")
         super().delete_model(request, obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[RetentionPolicy]) -> None:
+        """Delete the rows and record each."""
+        for row in queryset:
+            self.delete_model(request, row)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -180,3 +181,9 @@ class RetuneScheduleAdmin(_ModelAdmin):
         """Delete and record it, as every other change of runs."""
         audit.record(current_actor(request), "unschedule", obj)
         super().delete_model(request, obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
+        """Delete the rows and record each."""
+        for row in queryset:
+            self.delete_model(request, row)

@@ -51,6 +51,7 @@ def _interval(row: Datum) -> str:
 class DatumAdmin(ReadOnlyAdmin):
     """Points. There may be millions, so they are not counted."""
 
+    is_deletable = True
     list_display = (
         columns.text("series__problem", "Series", 48),
         columns.moment("at", "At"),
@@ -118,7 +119,7 @@ class BatchAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
-    """Everybody's tokens; users who may change tokens can revoke them."""
+    """Everybody's tokens; users who may delete tokens can revoke them."""
 
     list_display = (
         "name",
@@ -135,7 +136,7 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     exclude = ("digest",)
     actions = ("revoke",)
 
-    @admin.action(description="Revoke selected tokens", permissions=["delete"])
+    @admin.action(description="Revoke selected tokens", permissions=["revoke"])
     @transaction.atomic
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApiToken]) -> None:
         """Revoke them at once."""
@@ -143,3 +144,7 @@ class ApiTokenAdmin(ReadOnlyAdmin):
             tokens.revoke(token, audit.current_user(), action_reason(request)) for token in chosen
         )
         self.message_user(request, format_summary(ended, "token", "tokens", "revoked"))
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        """Return whether the action is available."""
+        return request.user.has_perm("codegen_app.delete_apitoken")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import HttpRequest
 
 from codegen_app.accounts.models import AuditEntry, Identity
@@ -43,6 +43,7 @@ class IdentityAdmin(ReadOnlyAdmin):
     """Which account belongs to which identity at the provider; a deleted identity no longer opens
     its account."""
 
+    is_deletable = True
     list_display = (
         columns.text("user__username", "Account"),
         columns.code("subject", "Subject"),
@@ -57,10 +58,6 @@ class IdentityAdmin(ReadOnlyAdmin):
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
         """Delete it; ``accounts/receivers.py`` records every deletion in the audit log."""
         obj.delete()
-
-    def delete_queryset(self, _: HttpRequest, queryset: QuerySet[Model]) -> None:
-        """Delete several; ``accounts/receivers.py`` records each."""
-        queryset.delete()
 
 
 def _packed(row: Any) -> str:

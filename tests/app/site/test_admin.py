@@ -7,14 +7,17 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
+from codegen_app.accounts import tokens
 from codegen_app.accounts.models import AuditEntry, Identity
 from codegen_app.graphs.models import Graph, TorchComparison
 from codegen_app.kernels.models import Build, Modelling, Packing
+from codegen_app.tracking.models import RetentionPolicy
 from codegen_app.tuning.models import (
     BenchmarkResult,
     Candidate,
@@ -31,6 +34,7 @@ from tests.support.queries import most, queries_of, statements_of
 pytestmark = pytest.mark.django_db
 
 LIST = "/admin/codegen_app/{}/"
+DELETABLE = {"graph", "datum", "foreignkernel", "identity", "retuneschedule", "retentionpolicy"}
 
 
 def act(client: Client, model: str, action: str, *rows: int, why: str = "it is mended") -> str:
@@ -309,6 +313,45 @@ def test_the_admin_has_the_products_header_and_theme(admin_client: Client, theme
         assert "css/web/admin" in page, address
         assert not re.search(r"<script(?![^>]*src=)(?![^>]*application/json)[^>]*>", page), address
         assert "dark_mode" not in page, address
+
+
+def test_deletion_is_offered_only_where_nothing_depends_on_the_rows(admin_client: Client) -> None:
+    make_rows(1)
+    offered, accepted = set(), set()
+    for model in ours():
+        listed = admin_client.get(LIST.format(model))
+        actions = admin.site.get_model_admin(apps.get_model("codegen_app", model)).get_actions(
+            listed.wsgi_request
+        )
+        offered |= {model} if "delete_selected" in actions else set()
+        for row in listed.context["cl"].result_list[:1]:
+            page = admin_client.get(f"{LIST.format(model)}{row.pk}/change/").content.decode()
+            assert ("deletelink" in page) == (model in DELETABLE), model
+        deleted = admin_client.post(f"{LIST.format(model)}1/delete/")
+        accepted |= {model} if deleted.status_code != 403 else set()
+    assert offered == accepted == DELETABLE
+
+
+def test_a_user_is_deleted_with_the_tokens(admin_client: Client) -> None:
+    ada = User.objects.create_user("ada")
+    tokens.create_token(ada, "CI", ["read"], None)
+    address = f"/admin/auth/user/{ada.pk}/delete/"
+    assert admin_client.post(address, {"post": "yes"}).status_code == 302
+    assert not User.objects.filter(username="ada").exists()
+
+
+@pytest.mark.parametrize("model", ["retuneschedule", "retentionpolicy"])
+def test_deleted_settings_are_recorded(admin_client: Client, model: str) -> None:
+    row = (
+        RetuneSchedule.objects.create(occasion="nightly", budget_s=60)
+        if model == "retuneschedule"
+        else RetentionPolicy.objects.create(name="old", what="deliveries", days=30)
+    )
+    before = AuditEntry.objects.count()
+    data = {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"}
+    assert admin_client.post(LIST.format(model), data).status_code == 302
+    assert not type(row).objects.filter(pk=row.pk).exists()
+    assert AuditEntry.objects.count() == before + 1
 
 
 def test_lists_have_units_and_their_own_pages(admin_client: Client) -> None:
