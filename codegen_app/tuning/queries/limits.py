@@ -4,7 +4,7 @@ times to it."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any
@@ -197,6 +197,16 @@ def _work(row: ProblemWork) -> Work:
     return Work(
         row.read_bytes, row.written_bytes, row.matrix_flops, row.matrix_dtype, row.vector_ops
     )
+
+
+def works_at(problems: Collection[int], bindings: Mapping[str, int]) -> dict[int, Work]:
+    """Return the work of these problems at these sizes, where it is known (1 query)."""
+    rows = ProblemWork.objects.filter(problem__in=problems)
+    return {
+        row.problem_id: _work(row)
+        for row in rows
+        if all(bindings.get(name) == size for name, size in row.bindings.items())
+    }
 
 
 def _key(bindings: Mapping[str, int], used: Mapping[str, int] | None = None) -> str:

@@ -19,9 +19,10 @@ from codegen_app.graphs.pages.graph.torch_comparison import TorchView, torch_vie
 from codegen_app.graphs.pages.graphs.query import TargetBuilds, builds_of_graphs
 from codegen_app.kernels.models import KernelUse
 from codegen_app.tuning.queries import serving
-from codegen_app.tuning.queries.coverage import Coverage, count_coverage
+from codegen_app.tuning.queries.coverage import Coverage
 from codegen_app.tuning.queries.measured_row import MeasuredRow
 from codegen_app.tuning.queries.measurements import measurement_fields
+from codegen_app.tuning.queries.ranking import KernelRanking, rank_kernels
 from codegen_app.tuning.services.choices import NotGeneratedRow
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES, State, Worker
@@ -104,11 +105,11 @@ class GraphPage:
     """One graph. Its times are those of one ``bucket``; ``buckets`` are all that can be shown.
 
     ``measured`` is the number of nodes in the sum of medians ``total_ns`` (one step per loop),
-    ``drivers`` the drivers of these measurements; ``target`` is the one whose rules rejected the
-    illegal configurations. ``wrapper`` calls the generator's default of every node, unless it is
-    that of the bucket's selections; ``code_error`` is the reason why these cannot be generated.
-    ``torch`` says whether torch itself agrees with the reference; None before the graph is
-    prepared.
+    ``ranking`` the kernels by their part of it, ``drivers`` the drivers of these measurements;
+    ``target`` is the one whose rules rejected the illegal configurations. ``wrapper`` calls the
+    generator's default of every node, unless it is that of the bucket's selections; ``code_error``
+    is the reason why these cannot be generated. ``torch`` says whether torch itself agrees with the
+    reference; None before the graph is prepared.
     """
 
     id: int
@@ -132,6 +133,7 @@ class GraphPage:
     target: str
     measured: Coverage
     total_ns: float
+    ranking: KernelRanking
     drivers: tuple[str, ...]
     scheduled: tuple[ScheduledRow, ...]
     nodes: tuple[ViewNode, ...]
@@ -229,7 +231,7 @@ class GraphPage:
 
 
 def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
-    """Return a graph (11 queries). Raises ``Graph.DoesNotExist``. ``bucket_name`` selects whose
+    """Return a graph (14 queries). Raises ``Graph.DoesNotExist``. ``bucket_name`` selects whose
     times are shown; the first bucket if it is empty or unknown."""
     rows = Graph.objects.defer("tensors").select_related("torch_comparison")
     graph = rows.annotate(torch_here=Exists(Worker.alive_with_torch())).get(pk=pk)
@@ -263,8 +265,8 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         .values_list("template_node")
         .annotate(Count("pk"))
     )
-    times = [s.median_ns for s in served.values() if s.median_ns is not None]
-    total = sum(times)
+    ranking = rank_kernels(graph, node_buckets, bucket, served_kernels)
+    calls = ranking.calls
     return build_row(
         GraphPage,
         graph,
@@ -277,21 +279,15 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         bucket=bucket,
         buckets=node_buckets.buckets,
         target=target,
-        measured=count_coverage(
-            (
-                (node.kind, served_kernels[node.pk].measured is not None)
-                for node in scheduled
-                if node.pk in served_kernels
-            ),
-            emulated=bucket is not None and bucket.emulated,
-        ),
-        total_ns=total,
+        measured=ranking.measured,
+        total_ns=ranking.total_ns or 0.0,
+        ranking=ranking,
         drivers=tuple(sorted({row.driver for row in environments if row.driver})),
         scheduled=tuple(
             _scheduled_row(
                 node,
                 served.get(node.pk),
-                total,
+                share=calls[node.pk].share if node.pk in calls else None,
                 candidates=counts.get(node.pk, 0),
                 not_legal=len(node.rejected_for(target)),
                 loop=loop.name if (loop := innermost_loop(loops, node.position)) else "",
@@ -308,10 +304,9 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
 
 
 def _scheduled_row(
-    node: TemplateNode, serving: ServingKernel | None, total_ns: float, **values: Any
+    node: TemplateNode, serving: ServingKernel | None, **values: Any
 ) -> ScheduledRow:
     members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
-    median = serving.median_ns if serving else None
     # The module that holds all members: the common prefix of their dotted paths.
     module: list[str] = []
     for parts in zip(*(member.module_path.split(".") for member in members), strict=False):
@@ -327,7 +322,6 @@ def _scheduled_row(
         graph_nodes=tuple(member.name for member in members),
         module=".".join(module),
         serving=serving,
-        share=median / total_ns if median is not None and total_ns else None,
         **values,
     )
 
