@@ -19,6 +19,8 @@ from typing import Any
 
 from scheduler.errors import UserError
 from scheduler.frontends.fields import quote_value
+from scheduler.frontends.file_kinds import Use
+from scheduler.frontends.recognition import recognize_file
 from scheduler.limits import (
     MAX_DIRECTORY_BYTES,
     MAX_FILE_BYTES,
@@ -47,7 +49,7 @@ def read_model_json(path: Path, model_name: str = "") -> Any:
     models, or none of that name, the error lists them.
     """
     with open_archive(path) as archive:
-        models = model_members(path.name, archive)
+        models = model_members(path, archive)
         if model_name not in models:
             names = ", ".join(sorted(quote_value(name) for name in models)[:_MAX_LISTED])
             names += f" and {len(models) - _MAX_LISTED} more" if len(models) > _MAX_LISTED else ""
@@ -69,7 +71,7 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         size = path.stat().st_size
         if not path.is_file():
-            raise UserError(f"{path.name}: not a file")
+            raise _not_a_model(path) if path.is_dir() else UserError(f"{path.name}: not a file")
         if size > MAX_FILE_BYTES:
             raise UserError(f"{path.name}: {size} bytes; the limit is {MAX_FILE_BYTES}")
         _check_directory(path, size)
@@ -88,7 +90,7 @@ def _check_directory(path: Path, size: int) -> None:
         tail = file.read()
         end_offset = tail.rfind(b"PK\x05\x06")
         if end_offset < 0 or end_offset + _END.size > len(tail):
-            raise UserError(f"{path.name}: not a torch.export file (not a zip file, or truncated)")
+            raise _not_a_model(path)
         directory_bytes = _END.unpack_from(tail, end_offset)[5]
         locator_offset = end_offset - _END_LOCATOR_64.size
         if locator_offset >= 0 and tail[locator_offset : locator_offset + 4] == b"PK\x06\x07":
@@ -100,7 +102,7 @@ def _check_directory(path: Path, size: int) -> None:
         raise UserError(f"{path.name}: the zip directory is larger than that of any model")
 
 
-def model_members(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def model_members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """Return the members that hold models by model name: ``<root>/models/<name>.json``, or the
     older root file, whose model is called ``model``. Raises ``UserError`` if there are none."""
     models: dict[str, zipfile.ZipInfo] = {}
@@ -115,28 +117,19 @@ def model_members(file: str, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipI
         else:
             continue
         if name in models:
-            raise UserError(f"{file}: duplicate member {member.filename!r}")
+            raise UserError(f"{path.name}: duplicate member {member.filename!r}")
         models[name] = member
     if not models:
-        raise UserError(f"{file}: {_explain_no_model(archive)}")
+        raise _not_a_model(path)
     return models
 
 
-def _explain_no_model(archive: zipfile.ZipFile) -> str:
-    """Explain what an archive without a model is."""
-    members = [PurePosixPath(name) for name in archive.namelist()]
-    inner = [member for member in members if member.suffix in (".pt2", ".zip")]
-    if inner:
-        name = quote_value(inner[0].name)
-        return f"an archive that contains other archives: unpack it and use {name}"
-    if any("aotinductor" in member.parts for member in members):
-        return "compiled by AOTInductor, without the graph: save the model with torch.export.save"
-    if any(member.name == "data.pkl" for member in members):
-        return (
-            "saved with torch.save or torch.jit.save: export the model and save it with "
-            "torch.export.save"
-        )
-    return "not a torch.export file: no member models/model.json"
+def _not_a_model(path: Path) -> UserError:
+    """Return an error that says what the file is instead of a model, and what to do."""
+    recognition = recognize_file(path)
+    if recognition.use is Use.GRAPH:
+        return UserError(f"{path.name}: damaged, or no member models/model.json")
+    return UserError(f"{path.name}: not a torch.export file: {recognition.sentence}")
 
 
 def read_member(file: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:

@@ -34,7 +34,7 @@ def extract_model(path: Path, model_name: str, out: Path) -> None:
     """
     read_model_json(path, model_name)  # checks that it exists and is within the limits
     with open_archive(path) as archive, zipfile.ZipFile(out, "w") as new_archive:
-        model = model_members(path.name, archive)[model_name]
+        model = model_members(path, archive)[model_name]
         root = PurePosixPath(model.filename).parts[0]
         members = {member.filename: member for member in archive.infolist()}
         for name, new_name in _member_names(path.name, archive, root, model_name):

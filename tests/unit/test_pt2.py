@@ -545,7 +545,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
             read(_bad_file(tmp_path, content))
     with pytest.raises(UserError, match=r"no\.pt2: cannot be read"):
         read(tmp_path / "no.pt2")
-    with pytest.raises(UserError, match="not a file"):
+    with pytest.raises(UserError, match=r"not a torch\.export file: a folder"):
         read(tmp_path)
 
 
@@ -604,7 +604,7 @@ def test_a_document_of_very_many_parts_is_rejected(tmp_path: Path) -> None:
     "member", ["../m/models/model.json", "/models/model.json", "a/../b/model.json"]
 )
 def test_members_that_climb_out_are_ignored(tmp_path: Path, member: str) -> None:
-    with pytest.raises(UserError, match="no member"):
+    with pytest.raises(UserError, match=r"not a torch\.export file: an archive"):
         read(write(tmp_path, model(), member=member))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.pt2"]
 
@@ -654,10 +654,13 @@ def test_one_of_several_models_is_chosen_by_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("member", "says"),
     [
-        ("encoder.pt2", "an archive that contains other archives: unpack it and use 'encoder.pt2'"),
-        ("m/data/aotinductor/model/a.so", "compiled by AOTInductor, without the graph"),
-        ("m/data.pkl", "saved with torch.save or torch.jit.save: export the model"),
-        ("m/readme.txt", "not a torch.export file: no member models/model.json"),
+        ("encoder.pt2", "not a torch.export file: an archive. It contains encoder.pt2. Unpack it"),
+        (
+            "m/data/aotinductor/model/a.so",
+            "an AOTInductor package. It is compiled, and has no graph.",
+        ),
+        ("m/data.pkl", "a PyTorch checkpoint of torch.save. It has weights"),
+        ("m/readme.txt", "an archive. It contains m/readme.txt."),
     ],
 )
 def test_archives_of_other_sorts_are_named(member: str, says: str, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduler.errors import UserError
+from scheduler.frontends.file_sample import Sample
+from scheduler.frontends.recognition import recognize
 from scheduler.results.points import json_text, native
 from scheduler.results.points.formats import autotune, bencher, google_benchmark, pytest_benchmark
 from scheduler.results.points.model import ImportContext, Points
@@ -59,7 +61,8 @@ def read(data: bytes, context: ImportContext, name: str = AUTO) -> Points:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError(f"byte {error.start}: not UTF-8 text") from None
+        title = recognize(Sample.of_bytes("", data)).title
+        raise UserError(f"byte {error.start}: not UTF-8 text; the file is {title}") from None
     detected_format, content = _detect(text, name)
     imported = detected_format.read(content, context)
     for point in imported.points:
@@ -95,4 +98,5 @@ def _detect(text: str, name: str) -> tuple[Format, Any]:
         if candidate_format.accepts(candidate):
             return candidate_format, candidate
     titles = ", ".join(candidate_format.title for candidate_format in FORMATS.values())
-    raise UserError(f"format: not recognized; expected one of: {titles}")
+    title = recognize(Sample.of_bytes("", text.encode())).title
+    raise UserError(f"format: not recognized: the file is {title}; expected one of: {titles}")
