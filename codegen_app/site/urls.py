@@ -96,7 +96,7 @@ from codegen_app.tuning.pages.node.view import template_node
 from codegen_app.tuning.pages.packing.view import cancel_packing, pack, packing_state
 from codegen_app.tuning.pages.retune.view import retune
 from codegen_app.tuning.pages.run.files import run_ledger, run_log
-from codegen_app.tuning.pages.run.view import cancel_run, tuning_run
+from codegen_app.tuning.pages.run.view import cancel_run, put_back_run, tuning_run
 from codegen_app.tuning.pages.runs.view import tuning_runs
 from codegen_app.tuning.pages.selections.view import (
     export_selections,
@@ -186,6 +186,7 @@ urlpatterns = [
     *with_json_view("glossary", glossary, "glossary", PLAIN),
     *with_json_view("import", import_graph, "import"),
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
+    path("runs/<int:pk>/put-back", put_back_run, name="put_back_run"),
     *with_json_view("retune", retune, "retune"),
     path("kernels/<slug:name>/build", build_kernel, name="build_kernel"),
     path("kernels/<slug:name>/model", model_kernel, name="model_kernel"),

@@ -39,6 +39,23 @@ class Medians:
 
 
 @dataclass(frozen=True)
+class MedianRatio:
+    """The sum of some medians after over the sum before, with its 95% interval; without one if all
+    samples of a side are equal. ``n_before`` and ``n_after`` count the samples."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    n_before: int
+    n_after: int
+
+    @property
+    def worse(self) -> bool:
+        """Whether the ratio is one of longer times."""
+        return self.ratio > 1
+
+
+@dataclass(frozen=True)
 class Ratios:
     """Logarithms of ratios after to before, their standard errors, and the degrees of freedom of
     the errors."""
@@ -110,6 +127,35 @@ def ratios(before: Medians, after: Medians, floor: float) -> Ratios:
         before_variance**2 / (before.n - 1) + after_variance**2 / (after.n - 1)
     )
     return Ratios(after.logs - before.logs, np.sqrt(before_variance + after_variance), freedom)
+
+
+def ratio_of_sums(
+    before: Sequence[Sequence[float]], after: Sequence[Sequence[float]]
+) -> MedianRatio | None:
+    """Return the ratio of the sums of medians, from samples above 0; None if one has too few. Of a
+    single pair it is that of ``ratios`` without a floor."""
+    counts = [[len(samples) for samples in side] for side in (before, after)]
+    if not all(counts) or min(map(min, counts)) < MIN_RATIO_SAMPLES:
+        return None
+    sums, variances, freedoms, is_exact = [], [], [], False
+    for side in (before, after):
+        of_side = medians([np.array(samples, dtype=np.float64) for samples in side])
+        values = np.exp(of_side.logs)
+        sums.append(float(values.sum()))
+        variances.append((values / values.sum() * of_side.errors) ** 2)
+        freedoms.append(of_side.n - 1)
+        is_exact |= bool((of_side.errors == 0).any())  # the clock's resolution would be the error
+    ratio, (n_before, n_after) = sums[1] / sums[0], map(sum, counts)
+    if is_exact:
+        return MedianRatio(ratio, None, None, n_before, n_after)
+    variance, freedom = np.concatenate(variances), np.concatenate(freedoms)
+    total = Ratios(
+        np.log([ratio]),
+        np.sqrt(variance.sum(keepdims=True)),
+        variance.sum(keepdims=True) ** 2 / (variance**2 / freedom).sum(),
+    )
+    low, high = total.interval()
+    return MedianRatio(ratio, float(low[0]), float(high[0]), n_before, n_after)
 
 
 def concatenate_ratios(parts: Sequence[Ratios]) -> Ratios:

@@ -81,7 +81,7 @@ ROOT_URLCONF = "codegen_app.urls"
 WSGI_APPLICATION = "codegen_app.platform.config.wsgi.application"
 
 _TEMPLATE_TAGS = {
-    "web": ("kiln", "nodes", "tables"),
+    "web": ("effects", "kiln", "nodes", "tables"),
     "tuning": ("explorer", "measured"),
     "tracking": ("alerts", "comparing", "tracking"),
 }

@@ -12,52 +12,23 @@ from codegen_app.tracking.pages.team import chart
 from codegen_app.tracking.queries.budget_values import BudgetRow
 from codegen_app.tracking.queries.series_summary import SeriesHead
 from codegen_app.web.addresses import replace_query
+from codegen_app.web.templatetags.effects import both_counts, moved, ratio, ratio_interval
 from codegen_app.web.templatetags.kiln import emulated, generated
 from scheduler.track import units
-from scheduler.track.effect import Levels, Step, effect_of, format_counts, format_interval
 from scheduler.track.evidence import cause_text
 
 register = template.Library()
 register.filter("cause_text", cause_text)
+register.filter(ratio)
+register.filter(ratio_interval)
+register.filter(both_counts)
+register.simple_tag(moved)
 
 
 @register.filter
 def figure(value: float | None, unit: str) -> str:
     """Format a value with its unit: ``12.34 µs``; empty for None."""
     return "" if value is None else units.format_value(value, unit)
-
-
-@register.filter
-def ratio(value: float | None) -> str:
-    """Format after / before with its sign; empty for None."""
-    return "" if value is None else units.format_ratio(value)
-
-
-@register.filter
-def ratio_interval(moved: Levels | None) -> str:
-    """Format the 95% interval of a change's ratio, or say that there is too little data."""
-    return "" if moved is None else format_interval(moved)
-
-
-@register.filter
-def both_counts(moved: Levels | None) -> str:
-    """Format the number of values before and after."""
-    return "" if moved is None else format_counts(moved)
-
-
-@register.simple_tag
-def moved(change: Step | None) -> SafeString | str:
-    """Render after / before with its direction; grey if no effect is shown or there is too little
-    data."""
-    if change is None:
-        return ""
-    effect = effect_of(change)
-    css = f"{effect} {'up' if change.ratio > 1 else 'down'}" if effect.is_shown else "same"
-    interval, counts = format_interval(change), format_counts(change)
-    title = f"{effect}: 95% interval of after / before: {interval}; n = {counts}"
-    return format_html(
-        '<span class="delta {}" title="{}">{}</span>', css, title, ratio(change.ratio)
-    )
 
 
 @register.simple_tag

@@ -62,5 +62,13 @@ class Selection(models.Model):
             "bindings": self.bindings,
         }
 
+    @property
+    def bucket_key(self) -> tuple[object, ...]:
+        """Return the same as a key of a dictionary."""
+        return tuple(
+            tuple(sorted(value.items())) if name == "bindings" else value
+            for name, value in self.bucket.items()
+        )
+
     def __str__(self) -> str:
         return f"{self.kernel_id} on {self.target}"

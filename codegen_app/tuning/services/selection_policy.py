@@ -19,6 +19,9 @@ from scheduler.benchmark.timing import default_plan
 from scheduler.stats.intervals import bounds_text
 from scheduler.track.units import format_value
 
+FIRST = "selected: no kernel was selected before"
+KEPT = "already selected"
+
 
 def compare(
     result: BenchmarkResult, serving: Selection | None, offered: Collection[str] | None = None
@@ -31,9 +34,9 @@ def compare(
     the same environment.
     """
     if serving is None:
-        return True, "selected: no kernel was selected before"
+        return True, FIRST
     if serving.kernel_id == result.kernel_id:
-        return False, "already selected"
+        return False, KEPT
     name = serving.kernel.name
     rejection = Candidate.objects.filter(
         task=result.task_id,

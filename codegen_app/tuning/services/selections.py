@@ -17,7 +17,7 @@ from django.utils import timezone
 from codegen_app.accounts import audit
 from codegen_app.kernels.modelling import automatic
 from codegen_app.kernels.models import Build, GeneratedKernel
-from codegen_app.tuning.models import BenchmarkResult, Selection
+from codegen_app.tuning.models import BenchmarkResult, Selection, TuningRun
 from codegen_app.tuning.queries.serving import base_source_file, toolchain_of
 from codegen_app.tuning.services import selection_policy
 from scheduler.errors import UserError
@@ -55,9 +55,36 @@ def offer(
         bucket,
         kernel=result.kernel,
         result=result,
-        reason=f"fastest in {run_name}"[:300],
+        reason=fastest_in(run_name),
     )
     return chosen, why
+
+
+def fastest_in(run_name: str) -> str:
+    """Return the reason of a selection that a run made."""
+    return f"fastest in {run_name}"[:300]
+
+
+@transaction.atomic
+def put_back(
+    run: TuningRun, keys: Collection[int], actor: AbstractBaseUser | None, why: str = ""
+) -> list[Selection]:
+    """Restore what a run replaced by its selections of these numbers, all or none. Raises
+    ``UserError`` if there is nothing to restore."""
+    restored = []
+    for key in keys:
+        selection = Selection.objects.filter(pk=key, reason=fastest_in(f"run {run.pk}")).first()
+        if selection is None:
+            raise UserError(f"run {run.pk} made no selection {key}")
+        if selection.until is not None:
+            raise UserError(f"{selection.kernel.name} is no longer selected")
+        previous = Selection.objects.filter(**selection.bucket, until=selection.since).first()
+        if previous is None:
+            raise UserError(f"no kernel was selected before {selection.kernel.name}")
+        restored.append(restore(previous, actor, why))
+    if not restored:
+        raise UserError("choose at least one kernel to replace")
+    return restored
 
 
 @transaction.atomic

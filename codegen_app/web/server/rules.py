@@ -50,7 +50,7 @@ _FORMS = {
     "": ("pack", "password", "login"),
 }
 _ACTIONS = {
-    permissions.SELECT: ("import_selections", "put_back"),
+    permissions.SELECT: ("import_selections", "put_back", "put_back_run"),
     permissions.RETUNE: (
         *("cancel_run", "retune_alert", "remeasure_alert"),
         *("withdraw_requests", "cancel_remeasurement"),

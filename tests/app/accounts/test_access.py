@@ -66,7 +66,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     **dict.fromkeys(("import", "look"), ((*READ, "POST"), IMPORT)),
     **dict.fromkeys(("import_json", "look_json"), (READ, IMPORT)),
     "import_selections": (("POST",), SELECT),
-    "put_back": (("POST",), SELECT),
+    **dict.fromkeys(("put_back", "put_back_run"), (("POST",), SELECT)),
     "cancel_run": (("POST",), RETUNE),
     "retune": ((*READ, "POST"), RETUNE),
     "retune_json": (READ, RETUNE),

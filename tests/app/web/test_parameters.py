@@ -54,6 +54,7 @@ def writing(world: World) -> list[str]:
         reverse("import_selections"),
         reverse("cancel_run", args=[world.run.pk]),
         reverse("put_back", args=[Selection.objects.get().pk]),
+        reverse("put_back_run", args=[world.run.pk]),
         reverse("build_kernel", args=[world.kernels[0].name]),
         "/login/",
         "/admin/codegen_app/retuneschedule/add/",

@@ -33,7 +33,7 @@ from codegen_app.tuning.models import Candidate
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES
 from scheduler.stats.intervals import Bounds, bounds_of
-from scheduler.track.ratios import MIN_RATIO_SAMPLES, medians, ratios
+from scheduler.track.ratios import ratio_of_sums
 
 MAX_SHOWN = 50
 MAX_BISECTIONS = 5
@@ -334,7 +334,7 @@ def _remeasurement_rows(alert: Alert) -> tuple[RemeasurementRow, ...]:
             ]
             for side in ("before", "after")
         )
-        ratio, low, high = _ratio(before, after)
+        measured = ratio_of_sums([before], [after])
         found.append(
             build_row(
                 RemeasurementRow,
@@ -342,9 +342,9 @@ def _remeasurement_rows(alert: Alert) -> tuple[RemeasurementRow, ...]:
                 series=row.series.problem,
                 unit=row.series.unit,
                 device=row.series.device_name,
-                ratio=ratio,
-                low=low,
-                high=high,
+                ratio=measured.ratio if measured else None,
+                low=measured.low if measured else None,
+                high=measured.high if measured else None,
                 n_before=len(before),
                 n_after=len(after),
                 points=tuple(
@@ -368,17 +368,3 @@ def _remeasurement_rows(alert: Alert) -> tuple[RemeasurementRow, ...]:
             )
         )
     return tuple(found)
-
-
-def _ratio(
-    before: Sequence[float], after: Sequence[float]
-) -> tuple[float | None, float | None, float | None]:
-    """Return after / before with its 95% interval; None if there are too few samples."""
-    if min(len(before), len(after)) < MIN_RATIO_SAMPLES:
-        return None, None, None
-    old, new = (medians([np.array(side, dtype=np.float64)]) for side in (before, after))
-    if old.errors[0] == 0 or new.errors[0] == 0:  # all alike: a clock's tick is the error
-        return float(np.exp(new.logs[0] - old.logs[0])), None, None
-    found = ratios(old, new, floor=0.0)
-    low, high = found.interval()
-    return float(np.exp(found.logs[0])), float(low[0]), float(high[0])

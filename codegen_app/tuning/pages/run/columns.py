@@ -27,7 +27,7 @@ def _all_columns() -> tuple[Column[LedgerRow], ...]:
     return (
         Column("node", "Node", lambda row: row.node, Kind.CODE),
         Column("kernel", "Kernel", lambda row: row.kernel or None, Kind.CODE),
-        Column("state", "State", lambda row: "chosen" if row.chosen else row.stage or row.state),
+        Column("state", "State", lambda row: "best" if row.chosen else row.stage or row.state),
         Column("outcome", "Outcome", lambda row: row.outcome, shown=False),
         Column(
             "tried",

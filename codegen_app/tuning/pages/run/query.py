@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Prefetch
+from django.db.models import Prefetch, Q
 from django.urls import reverse
 
 from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
 from codegen_app.tuning.models import Candidate, Selection, TuningRun, TuningTask
 from codegen_app.tuning.pages.explorer.model import Explorer
+from codegen_app.tuning.pages.run.gains import Gain, ProblemGain, run_gains
 from codegen_app.tuning.pages.run.unserved_queues import unserved_queues, wait_reasons
 from codegen_app.tuning.pages.runs.query import RunRow, run_rows
 from codegen_app.tuning.queries.languages import LanguageRow, TriedCandidate, language_rows
@@ -27,6 +28,7 @@ from codegen_app.tuning.queries.ledger import (
 from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
 from codegen_app.tuning.queries.selection_uses import SelectionUse, selection_uses
 from codegen_app.tuning.queries.serving import is_in_bucket
+from codegen_app.tuning.services.selection_policy import FIRST, KEPT
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 from scheduler.codegen.languages import language_of
@@ -87,6 +89,7 @@ class BestKernel(MeasuredRow):
     chosen: bool
     modelled: ModelledTime | None
     languages: tuple[LanguageRow, ...]
+    gain: ProblemGain
     reason: str = ""
     serves: bool = False
 
@@ -109,6 +112,8 @@ class RunPage:
     best: tuple[BestKernel, ...]
     ledger: tuple[LedgerRow, ...]
     curves: tuple[Curve, ...]
+    over_previous: Gain | None  # of all problems whose selected kernels it replaced
+    over_default: Gain | None  # of all problems whose default was measured, and is not the best
     waiting: tuple[str, ...] = ()  # work that is not taken now or is retried later, and why
     begun_with: tuple[RunLink, ...] = ()  # runs whose modelled times set the measuring order
     uses: tuple[SelectionUse, ...] = ()  # where the selected kernels are in use
@@ -126,15 +131,21 @@ class RunPage:
         medians = [row.median_ns for row in self.best if row.median_ns is not None]
         return sum(medians) if medians else None
 
+    @cached_property
+    def replaced(self) -> tuple[BestKernel, ...]:
+        """The best kernels that replaced a selected one, and can be put back."""
+        made = ((row, row.gain.selection) for row in self.best)
+        return tuple(row for row, selection in made if selection and selection.can_be_put_back)
+
     @property
-    def begun_at(self) -> LedgerRow | None:
-        """The reference for the best in a run of one problem: the candidate measured first; None if
-        that is still the best."""
-        timed = [row for row in self.ledger if row.median_ns is not None]
-        first = min(timed, key=lambda row: row.order, default=None)
-        if first is None or len(self.best) != 1 or first.kernel == self.best[0].kernel:
-            return None
-        return first
+    def selected(self) -> int:
+        """The number of problems whose best kernel is selected now."""
+        return sum(row.serves for row in self.best)
+
+    @property
+    def has_reasons(self) -> bool:
+        """Whether a comparison or a tie decided on a best kernel or its selection."""
+        return any(row.reason not in ("", FIRST, KEPT) for row in self.best)
 
     @cached_property  # read for each row
     def emulated(self) -> bool:
@@ -163,7 +174,9 @@ def run_page(pk: int) -> RunPage:
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
     candidates = _candidates(pk)
-    selected = _selections(candidates)
+    selections = _selections(rows[0], candidates)
+    selected = _selected(candidates, selections)
+    gains = run_gains(pk, candidates, selections)
     tried = trial_orders(candidates)
     nodes = {candidate.task.template_node for candidate in candidates}
     node_urls = {node: node.get_absolute_url() for node in nodes}
@@ -200,7 +213,7 @@ def run_page(pk: int) -> RunPage:
         RunLink(run.pk, run.get_absolute_url(), run.device, count)
         for run, count in sorted(earlier.items(), key=lambda pair: pair[0].pk)
     )
-    best, curves = _best_kernels(ledger), _curves(ledger)
+    best, curves = _best_kernels(ledger, gains.by_candidate), _curves(ledger)
     of_run = [
         selected[row.pk]
         for row in candidates
@@ -211,6 +224,8 @@ def run_page(pk: int) -> RunPage:
         best=best,
         ledger=tuple(ledger),
         curves=curves,
+        over_previous=gains.over_previous,
+        over_default=gains.over_default,
         waiting=waiting,
         begun_with=warm_starts,
         uses=selection_uses(of_run),
@@ -238,21 +253,30 @@ def _candidates(pk: int) -> list[Candidate]:
     )
 
 
-def _selections(candidates: Iterable[Candidate]) -> dict[int, Selection]:
+def _selections(run: RunRow, candidates: Iterable[Candidate]) -> list[Selection]:
+    """Return the selections of the measured problems that are current or were replaced since the
+    run was requested (1 query)."""
+    # Filter by problem only: problems have few selections, and the candidates' kernels are
+    # thousands.
+    problems = {row.task.problem_id for row in candidates if row.result is not None}
+    recent = Q(until__isnull=True) | Q(until__gte=run.created_at)
+    rows = Selection.objects.filter(recent, problem__in=problems)
+    return list(rows.select_related("problem", "result", "kernel").defer("kernel__source"))
+
+
+def _selected(
+    candidates: Iterable[Candidate], selections: Iterable[Selection]
+) -> dict[int, Selection]:
     """Return the current selections, by candidate, of those that are selected in the bucket in
-    which they were measured (1 query)."""
+    which they were measured."""
     by_kernel: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for row in candidates:
         if row.kernel_id is not None and row.result is not None:
             by_kernel[row.task.problem_id, row.kernel_id].append(row)
-    # Filter by problem only: problems have few selections, and the candidates' kernels are
-    # thousands.
-    selections = Selection.objects.filter(
-        until__isnull=True, problem__in={problem for problem, _ in by_kernel}
-    ).select_related("problem", "result")
     return {
         row.pk: selection
         for selection in selections
+        if selection.until is None
         for row in by_kernel.get((selection.problem_id, selection.kernel_id), ())
         if row.kernel
         and row.build
@@ -288,7 +312,9 @@ def _curves(ledger: Iterable[LedgerRow]) -> tuple[Curve, ...]:
     return tuple(curves)
 
 
-def _best_kernels(ledger: Iterable[LedgerRow]) -> tuple[BestKernel, ...]:
+def _best_kernels(
+    ledger: Iterable[LedgerRow], gains: Mapping[int, ProblemGain]
+) -> tuple[BestKernel, ...]:
     """Return the fastest candidate of each problem, in the order of the graph."""
     best = []
     for candidates in _by_problem(ledger).values():
@@ -307,5 +333,13 @@ def _best_kernels(ledger: Iterable[LedgerRow]) -> tuple[BestKernel, ...]:
             if other.language
         ]
         languages = language_rows(tried)
-        best.append(build_row(BestKernel, row, measured=len(timed), languages=languages))
+        best.append(
+            build_row(
+                BestKernel,
+                row,
+                measured=len(timed),
+                languages=languages,
+                gain=gains.get(row.id, ProblemGain()),
+            )
+        )
     return tuple(best)

@@ -20,20 +20,32 @@ from codegen_app.tuning.pages.explorer.view import ROWS, ExplorerView, explorer_
 from codegen_app.tuning.pages.run.columns import columns
 from codegen_app.tuning.pages.run.query import RunPage, run_page
 from codegen_app.tuning.pages.runs.query import is_open
-from codegen_app.tuning.services import ledger
-from codegen_app.web.forms.fields import ReasonForm
+from codegen_app.tuning.services import ledger, selections
+from codegen_app.web.forms.fields import ReasonForm, RepeatedField
 from codegen_app.web.forms.query import RunForm
 from codegen_app.web.forms.tables import TableForm
 from codegen_app.web.page import Crumb, get_or_404
 from codegen_app.web.require_permission import actor, require_permission
 from codegen_app.web.table_view import render_table_page
 from codegen_app.web.tables import build_table
+from scheduler.errors import UserError
+
+
+class PutBackForm(ReasonForm):
+    """The run's selections to put back, by number, and the reason."""
+
+    selection = RepeatedField(keys=True)
 
 
 def tuning_run(
-    request: HttpRequest, pk: int, *, as_json: bool = False, cancelling: ReasonForm | None = None
+    request: HttpRequest,
+    pk: int,
+    *,
+    as_json: bool = False,
+    cancelling: ReasonForm | None = None,
+    restoring: PutBackForm | None = None,
 ) -> HttpResponse:
-    """One run; while it is open the page polls its inner part. ``cancelling`` is an invalid form.
+    """One run; while it is open the page polls its inner part. The forms are invalid submissions.
 
     ``?show=all`` also lists candidates that a rule rejected or the budget left untried;
     ``?language=`` lists only candidates in one language. The ledger takes a table's parameters, its
@@ -60,9 +72,10 @@ def tuning_run(
         as_json=as_json,
         title=f"Run {pk} of {page.run.graph}",
         stages=[Crumb(page.run.graph, page.run.graph_url), Crumb(f"run {pk}")],
-        status=422 if cancelling else 200,
+        status=422 if cancelling or restoring else 200,
         address=address,
         cancelling=cancelling or ReasonForm(),
+        restoring=restoring or PutBackForm(),
         live=is_open(page.run.state),
         everything=everything,
         figure=json.dumps(charts.best_so_far(page.curves, page.kind)),
@@ -99,3 +112,24 @@ def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
     if not ledger.cancel(run, actor(request), form.cleaned_data["why"]):
         messages.info(request, "This run has already ended.")
     return redirect(run)
+
+
+@require_permission(permissions.SELECT)
+@require_POST
+def put_back_run(request: HttpRequest, pk: int) -> HttpResponse:
+    """Restore the kernels that a run replaced."""
+    run = get_object_or_404(TuningRun, pk=pk)
+    form = PutBackForm(request.POST)
+    if form.is_valid():
+        try:
+            restored = selections.put_back(
+                run, form.cleaned_data["selection"], actor(request), form.cleaned_data["why"]
+            )
+        except UserError as error:
+            form.add_error(None, str(error))
+        else:
+            kernels = ", ".join(row.kernel.name for row in restored)
+            messages.success(request, f"Selected again: {kernels}.")
+            return redirect(run)
+    request.path = run.get_absolute_url()  # the page's links use it
+    return tuning_run(request, pk, restoring=form)

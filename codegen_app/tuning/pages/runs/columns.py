@@ -12,7 +12,7 @@ COLUMNS: tuple[Column[RunRow], ...] = (
     Column("state", "State", lambda row: row.state),
     Column("progress", "Progress", lambda row: 100 * row.share, Kind.SHARE, "%"),
     Column("measured", "Measured", lambda row: row.progress.done, Kind.WHOLE),
-    Column("rejected", "Rejected", lambda row: row.progress.rejected, Kind.WHOLE),
+    Column("failed", "Failed", lambda row: row.progress.failed, Kind.WHOLE),
     Column("left", "Remaining", lambda row: row.progress.left, Kind.WHOLE),
     Column("device", "Device", lambda row: row.imported or row.device),
     Column("target", "Target", lambda row: row.target),

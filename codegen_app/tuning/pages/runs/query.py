@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
 from django.utils import timezone
 
 from codegen_app.tuning.models import Candidate, TuningRun, TuningTask
+from codegen_app.tuning.queries.ledger import candidate_outcome
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES, State
-from scheduler.errors import Stage
+from scheduler.tuning.ledger import CandidateState
 
 MAX_RUNS = 200  # runs that are listed
-_NOT_LEGAL = "not legal"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Candidates of a run by outcome; ``not_legal``: a legality rule rejected the configuration,
-    which was no work and counts in no share."""
+    """Candidates of a run by outcome. A rule ``rejected`` the configuration of some, which was no
+    work and counts neither in ``total`` nor in a share; ``failed`` ones could not be compiled or
+    measured."""
 
     total: int
     done: int
+    failed: int
     rejected: int
-    not_legal: int
     cancelled: int
     running: int
     queued: int
@@ -35,7 +36,7 @@ class Progress:
     @property
     def worked(self) -> int:
         """The number of finished candidates."""
-        return self.done + self.rejected
+        return self.done + self.failed
 
     @property
     def left(self) -> int:
@@ -51,6 +52,7 @@ class RunRow:
     url: str
     graph: str
     graph_url: str
+    graph_state: str
     node: str
     device: str
     target: str
@@ -77,6 +79,17 @@ class RunRow:
         """The share, and the state if the run is over."""
         how_far = f"{100 * self.share:.0f} % of the work is done"
         return how_far if is_open(self.state) else f"{self.state}: {how_far}"
+
+    @property
+    def no_candidates(self) -> str:
+        """Why no candidates are listed, or not yet, in a sentence."""
+        if self.planned:
+            return "No candidates."
+        if not is_open(self.state):
+            return f"The run was {self.state} before its candidates were listed."
+        if self.graph_state != State.DONE:
+            return "Waiting for the graph, which is being prepared. Its candidates are listed then."
+        return "Waiting to be planned: a worker lists the candidates."
 
     @property
     def done_word(self) -> str:
@@ -109,33 +122,21 @@ def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
         .defer("graph__wrapper", "graph__decisions", "graph__tensors", "template_node__rejected")
         .annotate(spent_s=Subquery(spent.annotate(seconds=Sum("spent_s")).values("seconds")))
     )
-    counts: dict[int, dict[str, int]] = defaultdict(dict)
-    states = (
+    states: dict[int, Counter[str]] = defaultdict(Counter)
+    by_rule: Counter[int] = Counter()
+    counts = (
         Candidate.objects.filter(task__run__in=[run.pk for run in listed])
         .order_by()
-        .values("task__run", "state")
-        .annotate(count=Count("pk"), not_legal=Count("pk", filter=Q(stage=Stage.RULE)))
+        .values_list("task__run", "state", "stage")
+        .annotate(Count("pk"))
     )
-    for count in states:
-        counts[count["task__run"]][count["state"]] = count["count"]
-        if count["state"] == State.REJECTED:
-            counts[count["task__run"]][_NOT_LEGAL] = count["not_legal"]
+    for run_id, state, stage, count in counts:
+        states[run_id][state] += count
+        if candidate_outcome(state, stage) == CandidateState.REJECTED:
+            by_rule[run_id] += count
     rows: list[RunRow] = []
     for run in listed:
-        run_counts = counts[run.pk]
-        not_legal = run_counts.get(_NOT_LEGAL, 0)
-        rejected = (
-            run_counts.get(State.REJECTED, 0) - not_legal + run_counts.get(State.QUARANTINED, 0)
-        )
-        progress = Progress(
-            total=sum(run_counts.values()) - not_legal,
-            done=run_counts.get(State.DONE, 0),
-            rejected=rejected,
-            not_legal=not_legal,
-            cancelled=run_counts.get(State.CANCELLED, 0),
-            running=run_counts.get(State.RUNNING, 0),
-            queued=run_counts.get(State.QUEUED, 0),
-        )
+        progress = _progress(states[run.pk], by_rule[run.pk])
         limits = (
             (run.budget_s, "s"),
             (run.max_compiles, "compiles"),
@@ -147,6 +148,7 @@ def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
             url=run.get_absolute_url(),
             graph=run.graph.name,
             graph_url=run.graph.get_absolute_url(),
+            graph_state=run.graph.state,
             node=run.template_node.name if run.template_node else "",
             progress=progress,
             planned=run.planned_at is not None,
@@ -160,6 +162,18 @@ def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
         )
         rows.append(row)
     return tuple(rows)
+
+
+def _progress(states: Counter[str], by_rule: int) -> Progress:
+    return Progress(
+        total=states.total() - by_rule,
+        done=states[State.DONE],
+        failed=states[State.REJECTED] + states[State.QUARANTINED] - by_rule,
+        rejected=by_rule,
+        cancelled=states[State.CANCELLED],
+        running=states[State.RUNNING],
+        queued=states[State.QUEUED],
+    )
 
 
 def _share(run: TuningRun, progress: Progress) -> float:

@@ -69,9 +69,9 @@ def selections() -> Selections:
     past: dict[tuple[object, ...], list[Selection]] = defaultdict(list)
     for row in rows:
         if row.until is None:
-            serving[_key(row)] = row
+            serving[row.bucket_key] = row
         else:
-            past[_key(row)].append(row)
+            past[row.bucket_key].append(row)
     times = selection_measurements(serving.values())
     buckets = (
         build_row(
@@ -85,11 +85,6 @@ def selections() -> Selections:
         for key, row in serving.items()
     )
     return Selections(tuple(buckets))
-
-
-def _key(row: Selection) -> tuple[object, ...]:
-    sizes = tuple(sorted(row.bindings.items()))
-    return row.problem_id, row.target, row.device_name, row.toolchain, sizes
 
 
 def _selected_by(row: Selection) -> CurrentMeasurement | None:
