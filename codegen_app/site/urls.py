@@ -8,7 +8,6 @@ from codegen_app.accounts.pages.password.view import password
 from codegen_app.accounts.pages.tokens.view import revoke_token, tokens
 from codegen_app.graphs.pages.graph.view import graph
 from codegen_app.graphs.pages.graphs.view import graphs
-from codegen_app.graphs.pages.imports.view import import_graph
 from codegen_app.graphs.pages.ops.view import ops
 from codegen_app.kernels.pages.compare.view import compare
 from codegen_app.kernels.pages.external_kernel.view import (
@@ -32,6 +31,7 @@ from codegen_app.kernels.pages.kernels.view import kernels
 from codegen_app.kernels.queries.fingerprints import kernel_fingerprint
 from codegen_app.site.api.urls import urlpatterns as of_programs
 from codegen_app.site.pages.api.view import api_client, api_docs, api_schema
+from codegen_app.site.pages.imports.view import cancel_preparation, import_file, recognize_file
 from codegen_app.site.pages.overview.view import overview
 from codegen_app.site.pages.search.view import palette, search
 from codegen_app.tracking.pages.alert.actions import (
@@ -184,7 +184,9 @@ urlpatterns = [
     path("palette.json", palette, name="palette"),
     *with_json_view("ops", ops, "ops", PLAIN),
     *with_json_view("glossary", glossary, "glossary", PLAIN),
-    *with_json_view("import", import_graph, "import"),
+    *with_json_view("import", import_file, "import"),
+    path("import/recognize", recognize_file, name="recognize_file"),
+    path("graphs/<int:pk>/cancel", cancel_preparation, name="cancel_preparation"),
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
     path("runs/<int:pk>/put-back", put_back_run, name="put_back_run"),
     *with_json_view("retune", retune, "retune"),

@@ -59,17 +59,17 @@ def write(path: Path, results: Results) -> None:
     write_atomic(path, data)
 
 
-def read(path: Path) -> Results:
-    """Read a file. Raises ``UserError`` if it is not a results file, is damaged, or is too
-    large."""
+def read(path: Path, max_bytes: int = MAX_BYTES) -> Results:
+    """Read a file. Raises ``UserError`` if it is not a results file, is damaged, or exceeds
+    ``max_bytes`` when unpacked."""
     try:
         with _OPENERS.get(path.suffix, open)(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(max_bytes + 1)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{path.name} cannot be read: {reason}") from None
-    if len(data) > MAX_BYTES:
-        raise UserError(f"{path.name}: more than {MAX_BYTES >> 20} MiB")
+    if len(data) > max_bytes:
+        raise UserError(f"{path.name}: more than {max_bytes >> 20} MiB")
     try:
         content = json.loads(data, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:

@@ -31,7 +31,7 @@ def test_log_in_and_import_a_model(anonymous: Page, transactional_db: None) -> N
     page.get_by_label("Name").fill("someone")
     page.get_by_label("Password").fill("secret-secret")
     page.get_by_role("button", name="Log in").click()
-    expect(page.locator("h1")).to_have_text("Import a graph")
+    expect(page.locator("h1")).to_have_text("Import")
 
     page.get_by_label("File").set_input_files(samples.path("gpt2_2layer"))
     expect(page.locator(".drop output")).to_have_text("gpt2_2layer.pt2")

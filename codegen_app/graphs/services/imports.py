@@ -70,15 +70,16 @@ def _import(
     graph = Graph.objects.filter(digest=content["digest"]).select_related("file").first()
     if graph is not None:
         # Restore what an equal file can: the stored file if the storage lost it, a preparation that
-        # waits for the file or was quarantined, a comparison with torch that was never requested or
+        # waits for the file or was stopped, a comparison with torch that was never requested or
         # failed.
         data = file.read_bytes()
         if not artifacts.is_whole(graph.file) and files.digest_of(data) == graph.file.digest:
             artifacts.store(data, file.suffix)
         with transaction.atomic():
-            quarantined = Graph.objects.filter(pk=graph.pk, state=State.QUARANTINED)
+            stopped = (State.QUARANTINED, State.CANCELLED)
+            stopped_rows = Graph.objects.filter(pk=graph.pk, state__in=stopped)
             waiting = Graph.objects.filter(pk=graph.pk, state=State.QUEUED, again_at__isnull=False)
-            if quarantined.update(**work.REQUEUED_FIELDS) or waiting.update(again_at=None):
+            if stopped_rows.update(**work.REQUEUED_FIELDS) or waiting.update(again_at=None):
                 queue.notify(queue.Kind.PREPARE)
             if graph.state == State.DONE:
                 torch_comparisons.request(graph)

@@ -33,7 +33,7 @@ _TUNABLE = {
 }
 # Pages of forms: the required permission ("" for any account), title, URL name and note.
 _PAGES = (
-    (permissions.IMPORT, "Import a graph", "import", "from a .pt2 file"),
+    (permissions.IMPORT, "Import a file", "import", "a model, results, or a kernel"),
     (permissions.IMPORT, "Model an external kernel", "look", "from a file"),
     (permissions.NOTIFY, "Set up notifications", "channels", "of alerts"),
     (permissions.TOKENS, "Create an API token", "tokens", ""),

@@ -1,4 +1,4 @@
-"""Data sent with an API token: parsed, validated as a whole, stored once per key."""
+"""Data sent with an API token or on a page: parsed, validated as a whole, stored once per key."""
 
 from __future__ import annotations
 
@@ -20,20 +20,25 @@ from scheduler.results.points.model import ImportContext
 
 
 def receive(
-    token: ApiToken, key: str, body: bytes, context: ImportContext, parameters: Mapping[str, Any]
+    token: ApiToken | None,
+    key: str,
+    body: bytes,
+    context: ImportContext,
+    parameters: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Store the data, or return the earlier answer to the same request with the same key.
 
-    ``parameters`` are the URL's parameters, including ``format``; ``context`` is made from them.
-    Raises ``UserError`` naming row and field, with nothing stored; ``KeyReusedError``;
-    ``tokens.RateError``.
+    ``token`` is None for data from a page, which has no rate limit. ``parameters`` are those of the
+    request, including ``format``; ``context`` is made from them. Raises ``UserError`` naming row
+    and field, with nothing stored; ``KeyReusedError``; ``tokens.RateError``.
     """
     text = "".join(f"{name}={parameters[name]!r}\n" for name in sorted(parameters))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass") + b"\n" + body).hexdigest()
     if (answer := _previous_answer(token, key, digest)) is not None:
         return answer
     content = importer.read(body, context, str(parameters.get("format") or importer.AUTO))
-    tokens.charge_rate(token, points=len(content.points))
+    if token is not None:
+        tokens.charge_rate(token, points=len(content.points))
     try:
         with transaction.atomic():
             batch = Batch.objects.create(token=token, key=key, body_digest=digest)
@@ -55,7 +60,7 @@ def receive(
     return dict(batch.answer)
 
 
-def _previous_answer(token: ApiToken, key: str, digest: str) -> dict[str, Any] | None:
+def _previous_answer(token: ApiToken | None, key: str, digest: str) -> dict[str, Any] | None:
     known = Batch.objects.filter(token=token, key=key).first()
     if known is None:
         return None

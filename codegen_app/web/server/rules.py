@@ -50,6 +50,7 @@ _FORMS = {
     "": ("pack", "password", "login"),
 }
 _ACTIONS = {
+    permissions.IMPORT: ("recognize_file", "cancel_preparation"),
     permissions.SELECT: ("import_selections", "put_back", "put_back_run"),
     permissions.RETUNE: (
         *("cancel_run", "retune_alert", "remeasure_alert"),

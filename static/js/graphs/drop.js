@@ -23,9 +23,10 @@ function bindArea(area) {
     for (const file of event.dataTransfer.files) {
       const held = new DataTransfer();
       held.items.add(file);
-      (inputs.find((input) => takes(input, file)) ?? inputs[0]).files = held.files;
+      const input = inputs.find((each) => takes(each, file)) ?? inputs[0];
+      input.files = held.files;
+      input.dispatchEvent(new Event("change", { bubbles: true }));
     }
-    show();
   });
   for (const input of inputs) input.addEventListener("change", show);
   show();

@@ -45,7 +45,7 @@ const PARTS = {
   "[data-timeline]": () => import("../kernels/timeline.js").then((part) => part.bindTimelines()),
   "[data-copy-tsv]": () => import("./copy.js").then((part) => part.bindCopies()),
   "[data-live], [hx-get]": () => import("./live.js").then((part) => part.bindLive()),
-  "form[data-import]": () => import("../graphs/import.js").then((part) => part.bindImport()),
+  "form[data-import]": () => import("../site/import.js").then((part) => part.bindImport()),
   "[data-drop]": () => import("../graphs/drop.js").then((part) => part.bindDrop()),
 };
 const wanted = Object.keys(PARTS).filter((selector) => document.querySelector(selector));

@@ -65,6 +65,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     **dict.fromkeys(("series_plot", "series_badge"), (READ, ANYBODY)),  # with the picture's key
     **dict.fromkeys(("import", "look"), ((*READ, "POST"), IMPORT)),
     **dict.fromkeys(("import_json", "look_json"), (READ, IMPORT)),
+    **dict.fromkeys(("recognize_file", "cancel_preparation"), (("POST",), IMPORT)),
     "import_selections": (("POST",), SELECT),
     **dict.fromkeys(("put_back", "put_back_run"), (("POST",), SELECT)),
     "cancel_run": (("POST",), RETUNE),

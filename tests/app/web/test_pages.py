@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import resolve, reverse
@@ -22,13 +23,13 @@ from codegen_app.graphs.models import Graph
 from codegen_app.graphs.origins import own_frame
 from codegen_app.graphs.pages.graph.query import graph_page
 from codegen_app.graphs.pages.graphs.query import graph_list
-from codegen_app.graphs.pages.imports.query import import_page
 from codegen_app.graphs.pages.ops.query import op_list
 from codegen_app.kernels.models import Build, Packing
 from codegen_app.kernels.pages.compare.query import compare_page
 from codegen_app.kernels.pages.external_kernel.query import external_kernel_page
 from codegen_app.kernels.pages.kernel.query import kernel_page
 from codegen_app.kernels.pages.kernels.query import kernel_list
+from codegen_app.site.pages.imports.query import import_page
 from codegen_app.site.pages.overview.query import overview
 from codegen_app.site.pages.search.query import search
 from codegen_app.site.urls import urlpatterns
@@ -188,7 +189,7 @@ def test_pages_with_forms_have_twins_for_who_may_fill_them_in(tuner: Client, wor
     has = {
         "/look": ("accepts", "limit_bytes", "kernels"),
         f"/retune?node={node.pk}": ("subjects", "targets", "most_runs"),
-        "/import": ("accepts", "limit_bytes", "graphs"),
+        "/import": ("limit_bytes", "graphs"),
     }
     for address, keys in has.items():
         path, _, query = address.partition("?")
@@ -207,7 +208,7 @@ READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
     (graph_page, lambda world: (world.graph.pk,)),
     (node_page, lambda world: (world.nodes[0].pk,)),
     (kernel_page, lambda world: (world.kernels[0].name, None, None)),
-    (import_page, lambda world: ()),
+    (import_page, lambda world: (AnonymousUser(),)),
     (run_list, lambda world: ()),
     (run_page, lambda world: (world.run.pk,)),
     (devices, lambda world: ()),

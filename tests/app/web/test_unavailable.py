@@ -16,7 +16,7 @@ from django.core.signals import request_started
 from django.db import OperationalError, connection
 from django.test import Client
 
-from codegen_app.graphs.pages.imports import view as imports
+from codegen_app.graphs.services import imports as graphs
 from scheduler import samples
 
 pytestmark = pytest.mark.django_db
@@ -86,7 +86,7 @@ def test_an_upload_without_room_is_not_taken_and_says_so(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(imports.graphs, "import_graph", full)
+    monkeypatch.setattr(graphs, "import_graph", full)
     file = SimpleUploadedFile("m.pt2", samples.path("llama_2layer").read_bytes())
     answer = visitor.post("/import", {"file": file})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "60")
@@ -96,7 +96,7 @@ def test_an_upload_without_room_is_not_taken_and_says_so(
 
 def test_a_bug_is_a_plain_page(visitor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     visitor.force_login(User.objects.create_superuser("somebody"))
-    monkeypatch.setattr("codegen_app.graphs.pages.imports.view.ImportGraphForm", lambda: 1 / 0)
+    monkeypatch.setattr("codegen_app.site.pages.imports.view.ImportForm", lambda: 1 / 0)
     answer = visitor.get("/import")
     assert answer.status_code == 500
     assert "Traceback" not in answer.text
