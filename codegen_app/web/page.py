@@ -28,7 +28,8 @@ _FIGURES = {"median": "value", "low": "low", "high": "high"}
 
 @dataclass(frozen=True)
 class Crumb:
-    """A breadcrumb of a page; without an address it is the page itself."""
+    """A breadcrumb of a page; without an address it is the page itself. The page of the bar that
+    it is below comes first without being named (``templatetags/navigation.py``)."""
 
     text: str
     url: str = ""

@@ -22,7 +22,7 @@ def test_alerts_are_triaged_by_keys_and_taken_back(page: Page) -> None:
     for row in rows:
         made.change(row)
     page.goto("/alerts")
-    expect(page.locator(".topbar .count")).to_have_text("3")
+    expect(page.locator(".topbar summary .count")).to_have_text("3")
     page.wait_for_selector("html[data-ready]")
     page.keyboard.press("j")
     page.keyboard.press("a")

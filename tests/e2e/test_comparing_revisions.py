@@ -15,7 +15,8 @@ pytestmark = pytest.mark.full
 def test_two_revisions_are_chosen_compared_and_filtered(page: Page, transactional_db: None) -> None:
     old, new = each_status()
     page.goto("/")
-    page.get_by_role("link", name="Compare", exact=True).click()
+    page.locator(".topbar summary", has_text="Tracking").click()
+    page.get_by_role("link", name="Compare revisions").click()
     for side, name in (("before", old), ("after", new)):
         expect(page.locator("#choices-title")).to_have_text(f"Select the {side} side")
         page.locator("#choices").get_by_role("link", name=name[:12]).click()

@@ -45,7 +45,7 @@ def test_a_kernel_is_found_and_opened_by_keys_alone(page: Page, world: World) ->
 @pytest.mark.full
 def test_escape_closes_and_the_focus_is_where_it_was(page: Page, world: World) -> None:
     page.goto("/kernels")
-    link = page.get_by_role("link", name="Tuning runs")
+    link = page.locator(".topbar summary", has_text="Tuning")
     link.focus()
     opened(page)
     page.keyboard.press("Tab")

@@ -81,7 +81,7 @@ ROOT_URLCONF = "codegen_app.urls"
 WSGI_APPLICATION = "codegen_app.platform.config.wsgi.application"
 
 _TEMPLATE_TAGS = {
-    "web": ("effects", "kiln", "nodes", "tables"),
+    "web": ("effects", "kiln", "navigation", "nodes", "tables"),
     "tuning": ("explorer", "measured"),
     "tracking": ("alerts", "comparing", "tracking"),
 }
@@ -118,8 +118,11 @@ DATABASES = {
 # The cache of rendered pages in each web process; 0 renders every page anew.
 PAGES_KEPT_BYTES = env.integer("KILN_PAGES_KEPT_MIB", 64) * 1024 * 1024
 
-# The number of open alerts in the bar of every page, as text.
-ALERT_COUNT = "codegen_app.tracking.queries.alert_rows.open_regressions_label"
+# The numbers in the bar of every page, as text: open regressions and running tuning runs.
+BAR_COUNTS = {
+    "alerts": "codegen_app.tracking.queries.alert_rows.open_regressions_label",
+    "runs": "codegen_app.tuning.queries.running.running_label",
+}
 
 # The time limit of a search per kind of result, in milliseconds.
 SEARCH_MS = env.integer("KILN_SEARCH_MS", 250, minimum=10)

@@ -19,6 +19,7 @@ from codegen_app.kernels.models import GeneratedKernel
 from codegen_app.site.search.model import Hit
 from codegen_app.tracking.models import Series
 from codegen_app.tuning.models import TuningRun
+from codegen_app.web import navigation
 from scheduler import targets
 from scheduler.lowering.ops.table import table
 
@@ -166,31 +167,12 @@ def _node_url(graph: int, node: str) -> str:
     return f"{reverse('graph', args=[graph])}?{urlencode({'node': node})}"
 
 
-# Pages by URL name, with other names that users may search for.
-_PAGES = (
-    ("overview", "Overview", "start home"),
-    ("graphs", "Graphs", "models"),
-    ("kernels", "Kernels", "table"),
-    ("tuning_runs", "Tuning runs", "autotune"),
-    ("series_list", "Series", "history times"),
-    ("compare_revisions", "Compare revisions", "branches diff"),
-    ("alerts", "Alerts", "regressions improvements triage"),
-    ("team", "Team", "my alerts series budgets owners"),
-    ("rules", "Rules", "thresholds owners patterns codeowners"),
-    ("selections", "Selections", "choices serving"),
-    ("devices", "Devices", "workers environments gpus"),
-    ("ops", "Ops", "operators aten coverage"),
-    ("glossary", "Glossary", "words terms help"),
-    ("api_docs", "API", "documentation http"),
-)
-
-
 def pages(query: str, limit: int) -> list[Hit]:
-    """Find pages by their names and aliases; all pages for an empty query."""
+    """Find pages of the bar by their titles and aliases; all of them for an empty query."""
     return [
-        Hit("page", title, reverse(name))
-        for name, title, words in _PAGES
-        if query.lower() in f"{title} {words}".lower()
+        Hit("page", page.title, reverse(page.name), page.note)
+        for page in navigation.PAGES
+        if not page.staff_only and query.lower() in f"{page.title} {page.aliases}".lower()
     ][:limit]
 
 

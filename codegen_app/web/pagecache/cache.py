@@ -35,7 +35,7 @@ _MARKS = re.compile("|".join(map(re.escape, reader.MARKS)).encode())
 _store = Store(settings.PAGES_KEPT_BYTES)
 _versions = Versions()
 _rights = reader.Rights()
-_open_alerts = reader.OpenAlerts()
+_bar_counts = reader.BarCounts()
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class _Page:
     def answer(self) -> HttpResponse:
         exact = FRESH_COOKIE in self.request.COOKIES
         version = _versions.now(exact=exact)
-        self.request.open_alerts = _open_alerts.of(version)  # type: ignore[attr-defined]
+        self.request.bar_counts = _bar_counts.of(version)  # type: ignore[attr-defined]
         key = page_key(self.request, _rights.of(self.request.user, version))
         while True:
             entry = _store.get(key)
@@ -151,7 +151,7 @@ class _Page:
 def _response(request: HttpRequest, entry: Entry) -> HttpResponse:
     """Return the reader's page, or that the reader has it already."""
     token = request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
-    reader_state = f"{token} {request.user.pk} {reader.open_alerts(request)}"
+    reader_state = f"{token} {request.user.pk} {reader.bar_counts(request)}"
     etag = f'W/"{entry.digest}-{hashlib.sha256(reader_state.encode()).hexdigest()[:12]}"'
     response: HttpResponse
     if request.headers.get("If-None-Match") == etag:

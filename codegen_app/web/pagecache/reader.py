@@ -20,10 +20,11 @@ from codegen_app.web.server import bodies
 # Placeholders in cached pages for what differs between readers; they cannot be guessed, so no
 # content of a page is taken for one.
 _SECRET = secrets.token_hex(16)
-TOKEN, NAME, TICKETED, ALERTS = (
-    f"kiln-{what}-{_SECRET}" for what in ("token", "name", "ticketed", "alerts")
-)
-MARKS = (TOKEN, NAME, TICKETED, ALERTS)
+TOKEN, NAME, TICKETED = (f"kiln-{what}-{_SECRET}" for what in ("token", "name", "ticketed"))
+#: The numbers in the bar, by their names.
+COUNTS = {name: f"kiln-count-{name}-{_SECRET}" for name in settings.BAR_COUNTS}
+_COUNT_NAMES = {mark: name for name, mark in COUNTS.items()}
+MARKS = (TOKEN, NAME, TICKETED, *COUNTS.values())
 _MAX_ACCOUNTS = 10_000
 
 Account = AbstractBaseUser | AnonymousUser
@@ -35,8 +36,8 @@ def value_of(mark: str, request: HttpRequest) -> bytes:
         return get_token(request).encode()
     if mark == NAME:
         return escape(request.user.get_username()).encode()
-    if mark == ALERTS:
-        return open_alerts(request).encode()
+    if mark in _COUNT_NAMES:
+        return bar_counts(request)[_COUNT_NAMES[mark]].encode()
     return escape(bodies.ticket_url(request, "import_selections")).encode()
 
 
@@ -45,32 +46,31 @@ def is_cached_request(request: HttpRequest) -> bool:
     return getattr(request, "is_kept", False)
 
 
-def open_alerts(request: HttpRequest) -> str:
-    """Return the number of open regressions, for the bar of every page: read once per request."""
-    count: str | None = getattr(request, "open_alerts", None)
-    if count is None:
-        count = _count_alerts()
-        request.open_alerts = count  # type: ignore[attr-defined]
-    return count
+def bar_counts(request: HttpRequest) -> dict[str, str]:
+    """Return the numbers in the bar of every page, by name: read once per request."""
+    counts: dict[str, str] | None = getattr(request, "bar_counts", None)
+    if counts is None:
+        counts = _read_counts()
+        request.bar_counts = counts  # type: ignore[attr-defined]
+    return counts
 
 
-def _count_alerts() -> str:
-    label: str = import_string(settings.ALERT_COUNT)()
-    return label
+def _read_counts() -> dict[str, str]:
+    return {name: import_string(path)() for name, path in settings.BAR_COUNTS.items()}
 
 
-class OpenAlerts:
-    """The number of open regressions, counted again when something has changed."""
+class BarCounts:
+    """The numbers in the bar, counted again when something has changed."""
 
     def __init__(self) -> None:
-        self._known: tuple[Version, str] | None = None
+        self._known: tuple[Version, dict[str, str]] | None = None
 
-    def of(self, version: Version) -> str:
-        """Return the number as text, "" for none (1 query if something changed)."""
+    def of(self, version: Version) -> dict[str, str]:
+        """Return the numbers as text, "" for none (1 query each if something changed)."""
         cached = self._known
         if cached is not None and cached[0].holds(version):
             return cached[1]
-        self._known = version, _count_alerts()
+        self._known = version, _read_counts()
         return self._known[1]
 
 

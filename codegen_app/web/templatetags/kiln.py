@@ -9,15 +9,13 @@ from typing import Any
 
 from django import template
 from django.template import Context
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from codegen_app.accounts import permissions
 from codegen_app.web.addresses import replace_query
 from codegen_app.web.pagecache.compressed import SECRET
-from codegen_app.web.pagecache.reader import ALERTS, NAME, is_cached_request
-from codegen_app.web.pagecache.reader import open_alerts as count_of
+from codegen_app.web.pagecache.reader import NAME, is_cached_request
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
 from scheduler.stats.intervals import bounds_cell, bounds_of, bounds_text
 
@@ -410,29 +408,6 @@ def account(context: Context) -> str:
         return NAME
     name: str = request.user.get_username()
     return name
-
-
-@register.simple_tag(takes_context=True)
-def open_alerts(context: Context) -> SafeString:
-    """Render the number of open regressions beside the link to the alerts; a placeholder in a
-    cached page, since it changes more often than the page."""
-    request = context["request"]
-    if not request.user.is_authenticated:  # the login page must work without a database
-        return SafeString("")
-    count = ALERTS if is_cached_request(request) else count_of(request)
-    title = "Open regressions"
-    return format_html('<span class="count" title="{}">{}</span>', title, count)
-
-
-@register.simple_tag(takes_context=True)
-def nav(context: Context, name: str, text: str, after: str = "") -> SafeString:
-    """Render a link of the top bar, marked if its page or one below it is shown; ``after`` follows
-    its text."""
-    address = reverse(name)
-    path = context["request"].path
-    is_current = path == address or (address != "/" and path.startswith(address + "/"))
-    current = SafeString(' aria-current="page"') if is_current else ""
-    return format_html('<a href="{}"{}>{}{}</a>', address, current, text, after)
 
 
 @register.simple_tag(takes_context=True)

@@ -3,6 +3,7 @@
 import { bindControls } from "./controls.js";
 import { bindKeys } from "./keys.js";
 import { bindLogin } from "../accounts/login.js";
+import { bindMenus } from "./menus.js";
 import { bindPalette } from "./palette.js";
 import { bindRoving } from "./roving.js";
 import { bindRows } from "./rows.js";
@@ -13,15 +14,11 @@ bindControls();
 bindTheme();
 bindKeys();
 bindLogin();
+bindMenus();
 bindPalette();
 bindRoving(); // before rows: what a live page brings takes part first
 bindRows();
 bindTimes();
-
-// Where the bar is wider than the screen, the page that this is may lie beyond its edge.
-const bar = document.querySelector(".topbar nav");
-const here = bar.querySelector("[aria-current]");
-if (here) bar.scrollLeft = here.offsetLeft + here.offsetWidth - bar.offsetLeft - bar.clientWidth;
 
 // What scrolls and holds nothing that takes the focus takes it itself, so that keys scroll it.
 function reachScrolling() {

@@ -50,7 +50,7 @@ def test_everything_is_found_by_what_people_call_it(world: World) -> None:
         (str(run.pk), "runs", run.get_absolute_url()),
         ("gfx94", "targets", "/kernels?target=gfx942"),
         ("softmax", "ops", "/ops?words=aten.softmax"),
-        ("operators", "pages", "/ops"),
+        ("coverage", "pages", "/ops"),
     ):
         assert url in [hit.url for hit in group(search(query), key)], query
     assert search("  ").groups == ()

@@ -78,7 +78,7 @@ def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> 
         page,
         as_json=as_json,
         title=page.row.name,
-        stages=[Crumb("external kernels"), Crumb(page.row.name)],
+        stages=[Crumb(page.row.name)],
         address=address,
         may_cancel=packing.may_cancel(page.requested_by, request.user),
         **context,

@@ -72,7 +72,7 @@ def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         page,
         as_json=as_json,
         title=f"Alert {pk}",
-        stages=[Crumb("Alerts", reverse("alerts")), Crumb(f"#{pk}")],
+        stages=[Crumb(f"#{pk}")],
         address=address,
         **context,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 
 from codegen_app.kernels.pages.compare import diffview
 from codegen_app.tracking.pages.change.query import change_page
@@ -21,7 +20,6 @@ def change(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
         as_json=as_json,
         title=f"Change at {page.moved.revision}: {page.series.name}",
         stages=[
-            Crumb("series", reverse("series_list")),
             Crumb(page.series.problem, page.series.url),
             Crumb(f"change at {page.moved.revision}"),
         ],

@@ -78,7 +78,7 @@ def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpRespons
         page,
         as_json=as_json,
         title=page.channel.name,
-        stages=[Crumb("Channels", "/channels"), Crumb(page.channel.name)],
+        stages=[Crumb(page.channel.name)],
         status=422 if is_post else 200,
         address=address,
         delivery_states=DELIVERY_STATES,

@@ -9,7 +9,6 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from codegen_app.accounts import embedding, permissions
@@ -50,7 +49,7 @@ def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
         page,
         as_json=as_json,
         title=page.head.name,
-        stages=[Crumb("series", reverse("series_list")), Crumb(page.head.problem)],
+        stages=[Crumb(page.head.problem)],
         address=address,
         points_query=urlencode({name: value for name, value in chosen.items() if value}),
         branch=address.text("branch"),
@@ -88,7 +87,6 @@ def series_point(
         as_json=as_json,
         title=f"{page.reading.revision} of {page.series.name}",
         stages=[
-            Crumb("series", reverse("series_list")),
             Crumb(page.series.problem, page.series.url),
             Crumb(page.reading.revision),
         ],

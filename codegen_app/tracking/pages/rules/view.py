@@ -150,7 +150,7 @@ def _render_rule(
         page,
         as_json=as_json,
         title=f"Rule {page.rule.position}",
-        stages=[Crumb("Rules", reverse("rules")), Crumb(f"Rule {page.rule.position}")],
+        stages=[Crumb(f"Rule {page.rule.position}")],
         status=422 if is_error else 200,
         **({} if as_json else context),
     )

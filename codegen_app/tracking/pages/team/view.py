@@ -101,7 +101,7 @@ def _budget(
         page,
         as_json=as_json,
         title=page.budget.name,
-        stages=[Crumb("Team", reverse("team")), Crumb(page.budget.name)],
+        stages=[Crumb(page.budget.name)],
         status=200 if form is None else 422,
         **context,
     )

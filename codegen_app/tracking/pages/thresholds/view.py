@@ -115,7 +115,6 @@ def _page(
         as_json=as_json,
         title="Thresholds",
         stages=[
-            Crumb("Series", reverse("series_list")),
             Crumb(page.series.name, page.series.url),
             Crumb("Thresholds"),
         ],
