@@ -25,16 +25,15 @@ environment are used."""
 _RECENT = 5
 """The newest of them whose environments are always read."""
 
-# ``decode_points`` orders points of one moment by ``measured_at``, which is not in the index of
-# histories; between runs of one revision the order does not matter here.
 _POINTS = """
 SELECT asked.key, found.*
 FROM unnest(%s::bigint[], %s::bigint[], %s::timestamptz[]) AS asked(key, id, upto)
 CROSS JOIN LATERAL (
-    SELECT array_agg(at), array_agg(at), array_agg(id), array_agg(value), array_agg(revision_id),
-        array_agg(conditions_id)
+    SELECT array_agg(at), array_agg(measured_at), array_agg(id), array_agg(value),
+        array_agg(revision_id), array_agg(conditions_id)
     FROM (
-        SELECT at, id, value, revision_id, conditions_id FROM codegen_app_datum AS datum
+        SELECT at, measured_at, id, value, revision_id, conditions_id
+        FROM codegen_app_datum AS datum
         WHERE series_id = asked.id AND is_trunk AND at <= asked.upto
             AND value >= %s AND value < 'Infinity' AND NOT revision_id = ANY(%s) AND {valid}
         ORDER BY at DESC, id DESC LIMIT %s

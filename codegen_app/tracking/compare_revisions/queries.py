@@ -31,6 +31,7 @@ FROM (
 ) AS points
 WHERE place <= %s ORDER BY series_id, place
 """
+# Both kinds of points are named, so that each index of histories is combined with the revisions'.
 _POINTS_OF_SERIES = """
 SELECT revision_id, id, value, low, high, n, conditions_id, source, at,
     CASE WHEN place <= %s THEN samples END
@@ -38,7 +39,8 @@ FROM (
     SELECT *,
         row_number() OVER (PARTITION BY revision_id ORDER BY measured_at DESC, id DESC) AS place
     FROM codegen_app_datum AS datum
-    WHERE series_id = %s AND revision_id = ANY(%s) AND {valid}
+    WHERE (series_id = %s AND is_trunk OR series_id = %s AND NOT is_trunk)
+        AND revision_id = ANY(%s) AND {valid}
 ) AS points
 WHERE place <= %s ORDER BY revision_id, place
 """.format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
@@ -164,7 +166,7 @@ def load_points_of_series(
     """Return the points of one series by revision, newest first, at most ``MAX_POINTS`` each (1
     query)."""
     found: dict[int, list[StoredPoint]] = {}
-    values = [WITH_SAMPLES, series, list(revisions), MAX_POINTS]
+    values = [WITH_SAMPLES, series, series, list(revisions), MAX_POINTS]
     for revision, *columns in fetch_rows(_POINTS_OF_SERIES, values):
         found.setdefault(revision, []).append(StoredPoint(*columns))
     return dict(found)

@@ -24,7 +24,8 @@ _HOUR = timedelta(hours=1) // _MICROSECOND
 # A one-dimensional array: its header, then each value after its length (array_send in PostgreSQL's
 # src/backend/utils/adt/arrayfuncs.c).
 _ARRAY_HEADER = 20
-_INT_ELEMENT = np.dtype([("length", ">i4"), ("value", ">i8")])
+_INT_ELEMENT = np.dtype([("length", ">i4"), ("value", ">i4")])
+_BIGINT_ELEMENT = np.dtype([("length", ">i4"), ("value", ">i8")])
 _FLOAT_ELEMENT = np.dtype([("length", ">i4"), ("value", ">f8")])
 
 
@@ -100,13 +101,13 @@ def decode_points(columns: Sequence[bytes | None]) -> PointColumns:
         measured_at=measured[order],
         pks=keys[order],
         values=_decode_column(values, _FLOAT_ELEMENT)[order].astype(np.float64),
-        revisions=_decode_ints(revisions)[order],
-        conditions=_decode_ints(conditions)[order],
+        revisions=_decode_ints(revisions, _INT_ELEMENT)[order],
+        conditions=_decode_ints(conditions, _INT_ELEMENT)[order],
     )
 
 
-def _decode_ints(array: bytes | None) -> Ints:
-    return _decode_column(array, _INT_ELEMENT).astype(np.int64)
+def _decode_ints(array: bytes | None, dtype: np.dtype[np.void] = _BIGINT_ELEMENT) -> Ints:
+    return _decode_column(array, dtype).astype(np.int64)
 
 
 def _decode_column(array: bytes | None, dtype: np.dtype[np.void]) -> npt.NDArray[Any]:
@@ -120,7 +121,7 @@ def _decode_column(array: bytes | None, dtype: np.dtype[np.void]) -> npt.NDArray
 def register_array_loaders(adapters: AdaptersMap) -> None:
     """Load binary arrays of numbers and timestamps for ``decode_points``: an object per value takes
     more time than the detector."""
-    for name in ("int8", "float8", "timestamptz"):
+    for name in ("int4", "int8", "float8", "timestamptz"):
         adapters.register_loader(adapters.types[name].array_oid, _Bytes)
 
 

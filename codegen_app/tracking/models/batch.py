@@ -15,6 +15,7 @@ class Batch(models.Model):
     again, any other is refused.
     """
 
+    id = models.AutoField(primary_key=True)  # four bytes in each point
     token = models.ForeignKey(
         ApiToken, null=True, blank=True, on_delete=models.SET_NULL, related_name="batches"
     )

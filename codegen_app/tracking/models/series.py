@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 from django.urls import reverse
@@ -46,6 +47,7 @@ class Series(models.Model):
     point is matched with patterns; ``needs_rules``: they are to be found, or found again.
     """
 
+    id = models.AutoField(primary_key=True)  # four bytes in each point
     digest = models.CharField(max_length=64)
     problem = models.CharField(max_length=500)
     own_problem = models.ForeignKey(
@@ -168,6 +170,7 @@ class Revision(models.Model):
     that may be deleted (``services/branch_retention.py``).
     """
 
+    id = models.AutoField(primary_key=True)  # four bytes in each point
     repository = models.CharField(max_length=300, blank=True)
     name = models.CharField(max_length=100, help_text="A commit, a version …")
     branch = models.CharField(max_length=200, blank=True)
@@ -210,6 +213,7 @@ class Conditions(models.Model):
     resources. They stay when their kernel or build is deleted.
     """
 
+    id = models.AutoField(primary_key=True)  # four bytes in each point
     digest = models.CharField(max_length=64)
     facts = models.JSONField(default=dict)
 
@@ -265,9 +269,9 @@ class Datum(models.Model):
     shown beside them, and compared revision by revision. A query of a series names ``is_trunk``,
     since each of the two kinds has its own index.
 
-    Ten million rows: a column has its own index only if it is needed to read a history or to delete
-    what a point refers to, and the latter cover only points with such a reference
-    (docs/adr/0020-series.md).
+    A point takes at most 200 bytes with its indexes, samples apart (docs/adr/0053-room.md): a
+    column has its own index only if it is needed to read a history or to delete what a point refers
+    to, and the latter cover only points with such a reference.
     """
 
     series = models.ForeignKey(
@@ -325,20 +329,17 @@ class Datum(models.Model):
         ordering = ["series", "at", "pk"]
         verbose_name_plural = "data"
         indexes = [
-            # With all that a history shows: points of a series arrive one by one, each on its own
-            # page, and 5,000 pages take up to a second to read where 80 of the index suffice.
+            # Nothing else, not even the key: PostgreSQL fills the pages of an index of at most two
+            # keys where each series grows at its end, and splits those of wider ones in halves
+            # (``_bt_afternewitemoff``).
+            models.Index(fields=["series", "at"], condition=Q(is_trunk=True), name="datum_history"),
             models.Index(
-                fields=["series", "at", "id"],
-                include=["value", "low", "high", "n", "revision", "conditions", "source"],
-                condition=Q(is_trunk=True),
-                name="datum_history",
+                fields=["series", "at"], condition=Q(is_trunk=False), name="datum_of_branches"
             ),
-            models.Index(
-                fields=["series", "at", "id"],
-                condition=Q(is_trunk=False),
-                name="datum_of_branches",
-            ),
-            models.Index(fields=["revision", "series"], name="datum_by_revision"),
+            # Without the series, equal entries share their key.
+            models.Index(fields=["revision"], name="datum_by_revision"),
+            # Points of a batch are stored together, and few batches are ever looked for.
+            BrinIndex(fields=["batch"], autosummarize=True, name="datum_by_batch"),
             models.Index(
                 fields=["source", "measured_at"],
                 condition=Q(samples__isnull=False),
@@ -350,7 +351,7 @@ class Datum(models.Model):
                     condition=Q(**{f"{name}__isnull": False}),
                     name=f"datum_by_{name}",
                 )
-                for name in ("batch", "kernel", "build", "run")
+                for name in ("kernel", "build", "run")
             ),
         ]
         constraints = [

@@ -77,9 +77,10 @@ def _options() -> argparse.Namespace:
 
 
 def _measured(place: Place, made: Content, options: argparse.Namespace) -> Iterator[Figure]:
-    from tests.benchmarks.tracking import ingesting, pages
+    from tests.benchmarks.tracking import ingesting, pages, room
     from tests.benchmarks.tracking.serving import serving
 
+    yield _printed(room.measured(place))
     if options.only != "ingest":
         with serving(place, workers=False) as url:
             cookie = pages.session()

@@ -19,7 +19,9 @@ END = struct.pack(">h", -1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _FLOAT8 = 701  # its oid in pg_type
 _LATER = timedelta(minutes=20)  # from a revision to its measurement
-_TYPES = {"id": ">i8", "value": ">f8", "low": ">f8", "high": ">f8", "n": ">i4", "source": "S3"}
+_FLOATS = ("value", "low", "high")
+_INTEGERS = ("n", "series_id", "revision_id", "conditions_id", "batch_id")
+_TYPES = dict.fromkeys(_FLOATS, ">f8") | dict.fromkeys(_INTEGERS, ">i4") | {"source": "S3"}
 _ROW = np.dtype(
     [
         ("columns", ">i2"),
