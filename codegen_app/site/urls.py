@@ -31,9 +31,11 @@ from codegen_app.kernels.pages.kernels.view import kernels
 from codegen_app.kernels.queries.fingerprints import kernel_fingerprint
 from codegen_app.site.api.urls import urlpatterns as of_programs
 from codegen_app.site.pages.api.view import api_client, api_docs, api_schema
+from codegen_app.site.pages.figures.view import figures
 from codegen_app.site.pages.imports.view import cancel_preparation, import_file, recognize_file
 from codegen_app.site.pages.overview.view import overview
 from codegen_app.site.pages.search.view import palette, search
+from codegen_app.site.pages.tour.view import tour
 from codegen_app.tracking.pages.alert.actions import (
     actions,
     bisect_alert,
@@ -121,6 +123,8 @@ TIMED, PLAIN, BY_KERNEL = (
 
 urlpatterns = [
     *with_json_view("", overview, "overview", TIMED),
+    *with_json_view("figures", figures, "figures", PLAIN),
+    path("tour/<int:step>", tour, name="tour"),
     *with_json_view("graphs", graphs, "graphs", PLAIN),
     *with_json_view("graphs/<int:pk>", graph, "graph", PLAIN),
     *with_json_view("nodes/<int:pk>", template_node, "template_node", PLAIN),

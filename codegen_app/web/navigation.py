@@ -150,6 +150,12 @@ GROUPS = (
             NavPage("devices", "Devices", "workers and GPUs", aliases="environments queue"),
             NavPage("tokens", "API tokens", "access for programs and CI"),
             NavPage("api_docs", "API", "the HTTP interface", aliases="documentation http openapi"),
+            NavPage(
+                "figures",
+                "Kinds of figures",
+                "what each label beside a figure means",
+                aliases="measured recorded emulated modelled generated legend",
+            ),
             NavPage("glossary", "Glossary", "terms of pages and errors", aliases="words help"),
             NavPage("admin:index", "Admin", "accounts, schedules and records", staff_only=True),
         ),

@@ -70,19 +70,19 @@ def test_an_open_overview_keeps_its_graph_and_offers_the_newer_one(
 ) -> None:
     """Rows arrive, and the page even reloads (its first change): the graph stays the reader's,
     until they follow the offer."""
-    glance = page.locator("section.glance")
+    summary = page.locator("section.summary")
     page.goto("/")
     page.wait_for_selector("html[data-ready]")
-    expect(glance.get_by_role("heading")).to_have_text("tiny")
+    expect(summary.get_by_role("heading", level=2)).to_have_text("tiny")
     make_world(code_cache, "other", layers=1, compiled=1)
-    offer = glance.get_by_role("link", name="show other")
+    offer = summary.get_by_role("link", name="show other")
     expect(offer).to_be_visible(timeout=2 * PATIENCE_MS)
-    expect(glance.get_by_role("heading")).to_have_text("tiny")
+    expect(summary.get_by_role("heading", level=2)).to_have_text("tiny")
     alerts.change(None, 100.0, 130.0)
     expect(page.locator("#movers")).to_be_visible(timeout=2 * PATIENCE_MS)
-    expect(glance.get_by_role("heading")).to_have_text("tiny")
+    expect(summary.get_by_role("heading", level=2)).to_have_text("tiny")
     offer.click()
-    expect(glance.get_by_role("heading")).to_have_text("other")
+    expect(summary.get_by_role("heading", level=2)).to_have_text("other")
     expect(page).to_have_url(re.compile(r"/$"))
 
 

@@ -212,6 +212,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "search": _fixed("/search?q=linear"),
     "search-nothing": _fixed("/search?q=nosuchthing"),
     "ops": _fixed("/ops"),
+    "figures": _fixed("/figures?tour=6"),
     "glossary": _fixed("/glossary"),
     "api": _fixed("/api/v1/docs"),
     "channels": _fixed("/channels"),

@@ -53,6 +53,17 @@ def count_coverage(kinds: Iterable[tuple[str, bool]], *, emulated: bool) -> Cove
     )
 
 
+def featured_graph(coverages: Mapping[int, Coverage]) -> int | None:
+    """Return the graph that pages show by default, of these, the newest first; None if there are
+    none. At least half of it is measured, since the hottest of two nodes in fourteen says little;
+    else it is the newest with times, else the newest."""
+    measured = [graph for graph, coverage in coverages.items() if coverage.measured]
+    half = [
+        graph for graph in measured if 2 * coverages[graph].measured >= coverages[graph].with_kernel
+    ]
+    return next(iter((*half, *measured, *coverages)), None)
+
+
 def graph_coverages(graphs: Collection[int]) -> dict[int, Coverage]:
     """Return the coverage of each of these graphs as its own page initially shows it (4
     queries)."""

@@ -25,6 +25,8 @@ from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.tuning import roofline
 
+_FIRST = 8
+
 
 @dataclass(frozen=True)
 class Call:
@@ -119,6 +121,16 @@ class KernelRanking:
     def missing(self) -> tuple[RankedKernel, ...]:
         """The kernels without any time, whose calls are not in the sum."""
         return tuple(row for row in self.kernels if row.total_ns is None)
+
+    @property
+    def has_occupancy(self) -> bool:
+        """Whether the registers and the occupancy of a measured kernel are known."""
+        return any(row.resource_use and row.total_ns is not None for row in self.kernels)
+
+    @property
+    def first_kernels(self) -> tuple[RankedKernel, ...]:
+        """The first rows, for a page that is not about the kernels alone."""
+        return self.kernels[:_FIRST]
 
     @property
     def calls(self) -> dict[int, Call]:

@@ -14,8 +14,10 @@ from django.utils.safestring import SafeString
 
 from codegen_app.accounts import permissions
 from codegen_app.web.addresses import replace_query
+from codegen_app.web.figures import FIGURE_KINDS
 from codegen_app.web.pagecache.compressed import SECRET
 from codegen_app.web.pagecache.reader import NAME, is_cached_request
+from codegen_app.web.tour import TOUR
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
 from scheduler.stats.intervals import bounds_cell, bounds_of, bounds_text
 
@@ -337,6 +339,13 @@ def _label(css: str, text: str, title: str) -> SafeString:
 
 
 @register.simple_tag
+def figure_kind(name: str) -> SafeString:
+    """Render the label of a kind of figure (``codegen_app.web.figures``)."""
+    (kind,) = (kind for kind in FIGURE_KINDS if kind.name == name)
+    return _label(f"tag {name}", name, kind.meaning)
+
+
+@register.simple_tag
 def emulated(flag: bool) -> SafeString:
     """Render the label of every emulated time; empty for a device's own time."""
     title = "Measured on the CPU emulation: not comparable with GPU times"
@@ -408,6 +417,23 @@ def account(context: Context) -> str:
         return NAME
     name: str = request.user.get_username()
     return name
+
+
+@register.simple_tag(takes_context=True)
+def tour_step(context: Context) -> dict[str, Any] | None:
+    """Return the tour's step that the address names, with the addresses of its neighbours; None
+    without one."""
+    text = context["request"].GET.get("tour", "")
+    if text not in map(str, range(1, len(TOUR) + 1)):
+        return None
+    number = int(text)
+    return {
+        "step": TOUR[number - 1],
+        "number": number,
+        "total": len(TOUR),
+        "previous": f"{reverse('tour', args=[number - 1])}?back=1" if number > 1 else "",
+        "next": reverse("tour", args=[number + 1]) if number < len(TOUR) else "",
+    }
 
 
 @register.simple_tag(takes_context=True)

@@ -45,7 +45,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         for page in (
             *("overview", "graphs", "graph", "template_node", "kernels", "kernel", "tuning_runs"),
             *("tuning_run", "selections", "devices", "compare", "search", "glossary", "packing"),
-            *("compare_revisions", "ops", "foreign_kernel"),
+            *("compare_revisions", "ops", "foreign_kernel", "figures"),
             *("series_list", "series", "series_point", "change"),
             *("alert_actions", "api_docs", "header", "instruction"),
             *("alerts", "alert", "thresholds", "rules", "rule", "team", "budget"),
@@ -58,7 +58,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
             *("api_schema", "api_client", "compare_revisions_md", "palette"),
             *("series_csv", "series_points", "modelled_report"),
-            *("foreign_listing", "foreign_report"),
+            *("foreign_listing", "foreign_report", "tour"),
         ),
         (READ, ""),
     ),
@@ -166,7 +166,7 @@ def addresses(world: World) -> dict[str, str]:
         given = {"name": kernel.name, "build": build.pk, "first": 1, "file": "source.hip"}
         given["pk"], given["datum"] = pk.get(pattern.name, world.run.pk), 1
         given["annotation"] = 1
-        given |= {"key": "0" * 32, "digest": "0" * 64}
+        given |= {"key": "0" * 32, "digest": "0" * 64, "step": 1}
         given |= {"target": "gfx942", "mnemonic": "s_nop"}
         if pattern.name == "kernel_download":
             given["file"] = "kernel.so"

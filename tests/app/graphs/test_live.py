@@ -94,7 +94,7 @@ def test_the_import_has_its_twin(tuner: Client, world: World) -> None:
 
 def test_the_overview_has_its_twin_by_either_address(reader: Client, world: World) -> None:
     assert 'href="/overview.json"' in reader.get("/").content.decode()
-    assert reader.get("/overview.json").json()["glance"]["name"] == "tiny"
+    assert reader.get("/overview.json").json()["summary"]["ranking"]["name"] == "tiny"
 
 
 def test_a_graph_says_how_far_it_is_and_looks_for_news_while_it_is_open(

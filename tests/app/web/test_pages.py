@@ -29,6 +29,7 @@ from codegen_app.kernels.pages.compare.query import compare_page
 from codegen_app.kernels.pages.external_kernel.query import external_kernel_page
 from codegen_app.kernels.pages.kernel.query import kernel_page
 from codegen_app.kernels.pages.kernels.query import kernel_list
+from codegen_app.site.pages.figures.query import figures_page
 from codegen_app.site.pages.imports.query import import_page
 from codegen_app.site.pages.overview.query import overview
 from codegen_app.site.pages.search.query import search
@@ -113,6 +114,7 @@ def addresses(world: World) -> list[str]:
         "/devices",
         "/search?q=linear",
         "/selections",
+        "/figures",
         "/glossary",
         "/ops",
         "/ops?words=fft&by=reference&core=only",
@@ -219,6 +221,7 @@ READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
     (compare_page, lambda world: (builds_of(world), 1)),
     (search, lambda world: ("linear",)),
     (selections, lambda world: ()),
+    (figures_page, lambda world: ()),
     (glossary, lambda world: ()),
     (op_list, lambda world: ("softmax",)),
     (series_list, lambda world: (Filters(problem=change_of(world).series.own_problem_id or 0),)),

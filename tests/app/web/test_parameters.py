@@ -27,6 +27,8 @@ def reading(world: World) -> list[str]:
             "/devices",
             "/search",
             "/selections",
+            "/figures",
+            "/tour/1",
             "/glossary",
             "/ops",
             "/compare",

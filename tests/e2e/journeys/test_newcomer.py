@@ -93,7 +93,8 @@ def test_from_make_demo_to_a_finding_that_one_can_act_on(newcomer: Page, running
     reads_the_graph(newcomer)
     opens_a_kernel_for_amd(newcomer, running)
     reads_a_line_and_its_instructions(newcomer)
-    does_what_the_overview_proposes(newcomer, running)
+    reads_a_regression(newcomer, running)
+    takes_the_tour(newcomer)
 
 
 def reads_what_it_is(page: Page) -> None:
@@ -114,67 +115,38 @@ def signs_in(page: Page, running: Demo) -> None:
 
 def answer(page: Page, name: str) -> Any:
     """What the overview answers to one of its questions."""
-    return page.locator(".glance .answers > div").filter(
+    return page.locator(".summary .answers > div").filter(
         has=page.locator("dt", has_text=re.compile(f"^{name}$"))
     )
 
 
 def reads_what_costs_most(page: Page, running: Demo) -> None:
-    """It comes by itself as soon as something is timed; its figures are a measurement of its
-    kernel, and the node that it leads to has the same. What is measured meanwhile may change all
-    of them: then they are read again."""
-    link = answer(page, "Hottest kernel").get_by_role("link").first
-    expect(link).to_be_visible(timeout=WORK_MS)
+    """It comes by itself as soon as something is timed; the time of one call is a measurement of
+    its kernel, and the node that it leads to has the same. What is measured meanwhile may change
+    all of them: then they are read again."""
+    row = page.locator("#ranking tbody tr").first
+    expect(row.locator("td.num").nth(3)).to_have_text(re.compile(r"\d"), timeout=WORK_MS)
     differences = []
     for _ in range(TIMES):
-        said, kernel = answer(page, "Hottest kernel").evaluate(
-            "part => [part.innerText, part.querySelector('a.code').pathname.split('/').pop()]"
-        )
+        said = page.locator(".summary").inner_text()
         assert ("emulated" in said) != ("recorded" in said), "where the time comes from is said"
-        figures = figures_of_cost(said)
+        shown = cells(row)
+        kernel = str(row.locator("a[href*='/kernels/']").evaluate("a => a.pathname.slice(9)"))
+        (total,), (calls,) = numbers(under(shown, "Total")), numbers(under(shown, "Calls"))
+        assert 0 < numbers(under(shown, "Share"))[0] <= 100
         times = running.times_of(kernel)
-        link.click()
+        row.get_by_role("link").first.click()
         page.wait_for_url("**/nodes/*")
-        row = cells_of_kernel(page, kernel)
-        if any(is_measurement(figures, time) for time in times) and has_figures(row, figures):
-            return
-        differences.append((said, times, row))
+        candidate = cells_of_kernel(page, kernel)
+        is_measured = any(total == pytest.approx(calls * time[0], rel=2e-3) for time in times)
+        if is_measured and candidate:
+            (median, *_) = numbers(under(candidate, "Median"))[-1:]
+            if total == pytest.approx(calls * median, rel=2e-3):
+                return
+        differences.append((shown, times, candidate))
         page.goto("/")
-        expect(link).to_be_visible()
+        expect(row).to_be_visible()
     pytest.fail(f"overview, database and node never agreed: {differences}")
-
-
-def has_figures(row: dict[str, str], figures: tuple[str, ...]) -> bool:
-    """Whether a row of candidates shows what the overview did."""
-    shown = {name: text.replace("\u202f", "") for name, text in row.items()}
-    median, _, interval, n = figures
-    return bool(shown) and (
-        numbers(under(shown, "Median"))[-1:] == [float(median)]
-        and (under(shown, "Interval"), under(shown, "n")) == (interval, n)
-    )
-
-
-def is_measurement(figures: tuple[str, ...], time: tuple[float, float, float, int]) -> bool:
-    """Whether what the overview says is this measurement."""
-    median, share, interval, n = figures
-    assert 0 < float(share) <= 100
-    return shows(median, time[0]) and shows_interval(interval, time) and int(n) == time[3]
-
-
-_COST = re.compile(r"([\d.]+) µs, ([\d.]+)% of the sum, (?:(?:95% interval )?(.+?) µs, )?n = (\d+)")
-
-
-def figures_of_cost(said: str) -> tuple[str, ...]:
-    """Median, share, interval, samples."""
-    found = _COST.search(" ".join(said.replace("\u202f", "").split()))
-    assert found is not None, said
-    return found.groups(default="n/a (one sample)")
-
-
-def shows_interval(said: str, time: tuple[float, float, float, int]) -> bool:
-    """Whether both ends are a measurement's; of a single sample there are none, and it says so."""
-    _, low, high, n = time
-    return said == "n/a (one sample)" if n == 1 else shows_all(said, low, high)
 
 
 def cells_of_kernel(page: Page, kernel: str) -> dict[str, str]:
@@ -244,13 +216,13 @@ def reads_a_line_and_its_instructions(page: Page) -> None:
     expect(source).to_have_class(re.compile(r"\bpin\b"))
 
 
-def does_what_the_overview_proposes(page: Page, running: Demo) -> None:
-    """In the demo the history has something that became slower: the button leads to it, it says
-    how much and why, and who may acknowledges it."""
+def reads_a_regression(page: Page, running: Demo) -> None:
+    """In the demo the history has something that became slower: the first page leads to it, it
+    says how much and why, and who may acknowledges it."""
     page.goto("/")
-    proposed = answer(page, "Next").get_by_role("link", name="Open the alert")
-    expect(proposed).to_be_visible(timeout=WORK_MS)
-    proposed.click()
+    regression = page.get_by_role("link", name="A regression and its cause")
+    expect(regression).to_be_visible(timeout=WORK_MS)
+    regression.click()
     page.wait_for_url("**/alerts/*")
     key = int(page.url.rpartition("/")[2])
     found = running.rows(
@@ -271,3 +243,19 @@ def does_what_the_overview_proposes(page: Page, running: Demo) -> None:
     assert running.rows("SELECT state FROM codegen_app_alert WHERE id = %s", key) == [
         ("acknowledged",)
     ]
+
+
+def takes_the_tour(page: Page) -> None:
+    """Six pages, each with a note on it, by keyboard; it ends where it is left."""
+    page.goto("/")
+    page.get_by_role("link", name="Two-minute tour").press("Enter")
+    notes = set()
+    for number in range(1, 7):
+        tour = page.get_by_role("complementary", name="Tour")
+        expect(tour).to_contain_text(f"{number} of 6")
+        notes.add(tour.inner_text())
+        if number < 6:
+            tour.get_by_role("link", name="Next").press("Enter")
+    assert len(notes) == 6
+    page.get_by_role("link", name="Done").press("Enter")
+    expect(page.get_by_role("complementary", name="Tour")).to_have_count(0)

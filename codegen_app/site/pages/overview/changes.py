@@ -1,16 +1,17 @@
-"""Recent changes for the overview: open alerts, and the largest changes of the last days."""
+"""Recent changes for the overview: open alerts of the site and of one graph, and the largest
+changes of the last days."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Case, Count, F, FloatField, QuerySet, When
+from django.db.models import Case, Count, F, FloatField, Q, QuerySet, When
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Abs, Ln
 from django.utils import timezone
 
+from codegen_app.graphs.models import TemplateNode
 from codegen_app.tracking.models import Alert, AlertKind, Change, Series
 from codegen_app.tracking.models.alert import OPEN_ALERT_STATES
 from codegen_app.tracking.queries.alert_rows import worst_change_ids
@@ -20,7 +21,8 @@ from codegen_app.tracking.queries.series_summary import (
     change_summary,
     series_head,
 )
-from codegen_app.web.row import build_row
+from codegen_app.web.row import build_row, username
+from scheduler.track.generated_label import LABEL
 
 DAYS = 7
 MAX_CHANGES = 5_000
@@ -40,8 +42,9 @@ _MOVERS = f"""
 @dataclass(frozen=True)
 class OpenAlert:
     """An alert that nobody has closed. ``worst`` is the largest change of its ``series``, with its
-    interval and n; None if later points contradicted all. ``generated``: its data was generated,
-    not measured."""
+    interval and n; None if later points contradicted all. ``at`` is when it happened;
+    ``recovered``: its series are back at their earlier level; ``generated``: its data was
+    generated, not measured. ``owner`` is its assignee, "" for none."""
 
     id: int
     url: str
@@ -50,8 +53,18 @@ class OpenAlert:
     series: int
     worst: ChangeSummary | None
     cause: str
-    created_at: datetime
+    owner: str
+    at: datetime
+    recovered: bool
     generated: bool
+
+
+@dataclass(frozen=True)
+class OwnerCount:
+    """The open regressions of one assignee, "" for none."""
+
+    owner: str
+    regressions: int
 
 
 @dataclass(frozen=True)
@@ -64,43 +77,25 @@ class Mover:
 
 @dataclass(frozen=True)
 class OverviewChanges:
-    """Open alerts, the worst first; the largest changes found in the last ``days`` that were not
-    withdrawn, among the newest ``most_changes``; the number of series with a suspected step, and of
-    machines whose points are set aside."""
+    """Open alerts; the largest changes found in the last ``days`` that were not withdrawn, among
+    the newest ``most_changes``; the number of series with a suspected step, and of machines whose
+    points are set aside."""
 
     regressions: int
     improvements: int
     worst_regressions: tuple[OpenAlert, ...]
-    best_improvements: tuple[OpenAlert, ...]
+    owners: tuple[OwnerCount, ...]
     movers: tuple[Mover, ...]
     suspected: int
     machines: int
     days: int = DAYS
     most_changes: int = MAX_CHANGES
 
-    @property
-    def alerts(self) -> tuple[tuple[str, int, tuple[OpenAlert, ...]], ...]:
-        """By kind: the label, the number of open alerts, and the first of them."""
-        return (
-            ("regressions", self.regressions, self.worst_regressions),
-            ("improvements", self.improvements, self.best_improvements),
-        )
-
 
 def overview_changes() -> OverviewChanges:
     """Return recent changes (6 queries), by indexes of alerts and changes: no point is read."""
-    rows = Alert.objects.filter(state__in=OPEN_ALERT_STATES, duplicate_of=None).order_by()
-    counts = dict(rows.values_list("kind").annotate(Count("pk")))
-    effect = Case(When(worst_ratio__gt=0, then=Abs(Ln("worst_ratio"))), output_field=FloatField())
-    largest_first = rows.select_related("revision").order_by(effect.desc(nulls_last=True), "-pk")
-    regressions, improvements = (
-        list(largest_first.filter(kind=kind)[:_MAX_ALERTS])
-        for kind in (AlertKind.REGRESSION, AlertKind.IMPROVEMENT)
-    )
-    keys = [row.pk for row in (*regressions, *improvements)]
-    # 0 matches none: the same queries without alerts.
-    worst_rows = _changes(Change.objects.filter(pk__in=worst_change_ids([0, *keys])))
-    worst = {row.alert_id: change_summary(row, row.series.unit) for row in worst_rows}
+    counts = dict(_open_alerts().values_list("kind").annotate(Count("pk")))
+    owners = _regressions().values_list("assignee__username").annotate(n=Count("pk"))
     since = timezone.now() - timedelta(days=DAYS)
     changes = _changes(
         Change.objects.filter(pk__in=RawSQL(_MOVERS, [since]))  # noqa: S611 - no text of others
@@ -108,8 +103,11 @@ def overview_changes() -> OverviewChanges:
     return OverviewChanges(
         regressions=counts.get(AlertKind.REGRESSION, 0),
         improvements=counts.get(AlertKind.IMPROVEMENT, 0),
-        worst_regressions=tuple(_open_alert(row, worst) for row in regressions),
-        best_improvements=tuple(_open_alert(row, worst) for row in improvements),
+        worst_regressions=_most_urgent(_regressions()),
+        owners=tuple(
+            OwnerCount(name or "", count)
+            for name, count in owners.order_by("-n", "assignee__username")
+        ),
         movers=tuple(
             Mover(series_head(row.series), change_summary(row, row.series.unit)) for row in changes
         ),
@@ -118,20 +116,63 @@ def overview_changes() -> OverviewChanges:
     )
 
 
+def graph_regressions(graph: int) -> tuple[OpenAlert, ...]:
+    """Return the open regressions of a graph's own problems, the most urgent first, at most
+    ``_MAX_ALERTS`` (2 queries)."""
+    problems = TemplateNode.objects.filter(graph=graph, problem__isnull=False).values("problem")
+    changes = Change.objects.filter(series__own_problem__in=problems, withdrawn_at=None)
+    return _most_urgent(_regressions().filter(pk__in=changes.values("alert")))
+
+
+def _open_alerts() -> QuerySet[Alert]:
+    return Alert.objects.filter(state__in=OPEN_ALERT_STATES, duplicate_of=None).order_by()
+
+
+def _regressions() -> QuerySet[Alert]:
+    return _open_alerts().filter(kind=AlertKind.REGRESSION)
+
+
+def _most_urgent(alerts: QuerySet[Alert]) -> tuple[OpenAlert, ...]:
+    """Return the first alerts with their largest changes (2 queries): measured ones before
+    generated ones, those that recovered last, and the largest effect first."""
+    effect = Case(When(worst_ratio__gt=0, then=Abs(Ln("worst_ratio"))), output_field=FloatField())
+    rows = list(
+        alerts.select_related("revision", "assignee")
+        .annotate(
+            has_recovered=Q(recovered_at__isnull=False),
+            of_generated_data=Q(revision__repository__startswith=LABEL),
+        )
+        .order_by(
+            "has_recovered",
+            "of_generated_data",
+            effect.desc(nulls_last=True),
+            "-pk",
+        )[:_MAX_ALERTS]
+    )
+    # 0 matches none: the same queries without alerts.
+    keys = worst_change_ids([0, *(row.pk for row in rows)])
+    worst = {
+        row.alert_id: change_summary(row, row.series.unit)
+        for row in _changes(Change.objects.filter(pk__in=keys))
+    }
+    return tuple(
+        build_row(
+            OpenAlert,
+            row,
+            id=row.pk,
+            url=row.get_absolute_url(),
+            revision=str(row.revision),
+            state=row.get_state_display(),
+            series=row.n_series,
+            worst=worst.get(row.pk),
+            owner=username(row.assignee),
+            recovered=row.recovered_at is not None,
+            generated=row.is_generated,
+        )
+        for row in rows
+    )
+
+
 def _changes(rows: QuerySet[Change]) -> QuerySet[Change]:
     with_series = rows.select_related("series", "revision", "previous", "alert")
     return with_series.defer("explanation")
-
-
-def _open_alert(row: Alert, worst: Mapping[int | None, ChangeSummary]) -> OpenAlert:
-    return build_row(
-        OpenAlert,
-        row,
-        id=row.pk,
-        url=f"/alerts/{row.pk}",
-        revision=str(row.revision),
-        state=row.get_state_display(),
-        series=row.n_series,
-        worst=worst.get(row.pk),
-        generated=row.is_generated,
-    )

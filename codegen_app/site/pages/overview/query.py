@@ -1,5 +1,5 @@
-"""The overview: a graph's summary and the next step, then recent changes, runs, graphs and
-rejections, and the workers."""
+"""The overview: where to start, a graph's summary and the next step, then recent changes, runs,
+graphs and rejections, and the workers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from django.urls import reverse
 from codegen_app.graphs.models import Graph
 from codegen_app.graphs.pages.graphs.query import GraphRow, graph_rows
 from codegen_app.kernels.models import Build
-from codegen_app.site.pages.overview.changes import OverviewChanges, overview_changes
+from codegen_app.site.pages.figures.query import KindHere, kinds_here
+from codegen_app.site.pages.overview.changes import OpenAlert, OverviewChanges, overview_changes
 from codegen_app.site.pages.overview.next_step import FirstStep, NextStep, first_steps, next_step
+from codegen_app.site.pages.overview.start import (
+    WorkInProgress,
+    explained_regression,
+    work_in_progress,
+)
 from codegen_app.site.pages.overview.summary import OverviewSummary, overview_summary
 from codegen_app.tuning.models import Candidate, TuningRun
-from codegen_app.tuning.pages.runs.query import RunRow, run_rows
+from codegen_app.tuning.pages.runs.query import RunRow, is_open, run_rows
+from codegen_app.tuning.queries.coverage import featured_graph
 from codegen_app.workers.models import State
 from codegen_app.workers.rows import WorkerRow, worker_rows
 
@@ -45,12 +52,17 @@ class OfferedGraph:
 
 @dataclass(frozen=True)
 class Overview:
-    """The first page. ``glance`` summarises the requested graph, else the default one
-    (``overview``); ``offered`` is set if another was requested. ``first_steps`` are those of
-    a site without any time."""
+    """The first page. ``summary`` is that of the requested graph, else of the default one
+    (``featured_graph``); ``offered`` is set if another was requested. ``first_steps`` are those of
+    a site without any time. ``regression`` is one to read first, ``run`` the newest finished run
+    with measurements."""
 
-    glance: OverviewSummary | None
+    summary: OverviewSummary | None
     offered: OfferedGraph | None
+    kinds: tuple[KindHere, ...]
+    regression: OpenAlert | None
+    run: RunRow | None
+    work: tuple[WorkInProgress, ...]
     next_step: NextStep | None
     first_steps: tuple[FirstStep, ...]
     graphs: tuple[GraphRow, ...]
@@ -61,15 +73,13 @@ class Overview:
 
 
 def overview(graph: int | None = None) -> Overview:
-    """Return everything on the first page (28 queries, 3 more if a gain is shown)."""
+    """Return everything on the first page (33 queries, 3 more if a gain is shown)."""
     rows = graph_rows(Graph.objects.all()[:12])
     workers, changes = worker_rows(), overview_changes()
-    # By default the newest that is at least half measured, since the hottest of two nodes in
-    # fourteen says little; else the newest with times; else the newest.
-    measured = [row for row in rows if row.measured.measured]
-    half = [row for row in measured if 2 * row.measured.measured >= row.measured.with_kernel]
-    offered = next(iter((*half, *measured, *rows)), None)
-    keys = [key for key in (graph, offered.id if offered else None) if key is not None]
+    runs = run_rows(TuningRun.objects.all()[:12])
+    featured = featured_graph({row.id: row.measured for row in rows})
+    offered = next((row for row in rows if row.id == featured), None)
+    keys = [key for key in (graph, featured) if key is not None]
     graphs = Graph.objects.only("name", "state", "digest").filter(pk__in=keys)
     selected = sorted(graphs, key=lambda row: row.pk != graph)
     summary = overview_summary(selected[0]) if selected else None
@@ -85,12 +95,16 @@ def overview(graph: int | None = None) -> Overview:
             for row in counted.order_by("-count", "reason")[:6]
         ]
     return Overview(
-        glance=summary,
+        summary=summary,
         offered=_offered_graph(rows, offered, summary),
-        next_step=next_step(summary, changes, alive=any(worker.alive for worker in workers)),
+        kinds=kinds_here(),
+        regression=explained_regression(changes.worst_regressions),
+        run=next((run for run in runs if not is_open(run.state) and run.progress.done), None),
+        work=work_in_progress(rows, runs, is_worker_online=any(row.alive for row in workers)),
+        next_step=next_step(summary, workers),
         first_steps=first_steps(summary),
         graphs=rows,
-        runs=run_rows(TuningRun.objects.all()[:12]),
+        runs=runs,
         workers=workers,
         rejections=tuple(rejections),
         changes=changes,
@@ -103,8 +117,8 @@ def _offered_graph(
     """Return the graph offered to a reader of another one; ``rows`` are the newest graphs first."""
     if offered is None or summary is None or not offered.measured.measured:
         return None
-    order = [row.id for row in rows]
-    is_newer = summary.graph not in order or order.index(offered.id) < order.index(summary.graph)
-    if offered.id == summary.graph or not (is_newer or not summary.measured.measured):
+    order, shown = [row.id for row in rows], summary.ranking
+    is_newer = shown.graph not in order or order.index(offered.id) < order.index(shown.graph)
+    if offered.id == shown.graph or not (is_newer or not shown.measured.measured):
         return None
     return OfferedGraph(offered.id, offered.name, reverse("overview"), is_newer)
