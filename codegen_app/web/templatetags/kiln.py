@@ -17,7 +17,6 @@ from codegen_app.web.addresses import replace_query
 from codegen_app.web.figures import FIGURE_KINDS
 from codegen_app.web.pagecache.compressed import SECRET
 from codegen_app.web.pagecache.reader import NAME, is_cached_request
-from codegen_app.web.tour import TOUR
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
 from scheduler.stats.intervals import bounds_cell, bounds_of, bounds_text
 
@@ -417,23 +416,6 @@ def account(context: Context) -> str:
         return NAME
     name: str = request.user.get_username()
     return name
-
-
-@register.simple_tag(takes_context=True)
-def tour_step(context: Context) -> dict[str, Any] | None:
-    """Return the tour's step that the address names, with the addresses of its neighbours; None
-    without one."""
-    text = context["request"].GET.get("tour", "")
-    if text not in map(str, range(1, len(TOUR) + 1)):
-        return None
-    number = int(text)
-    return {
-        "step": TOUR[number - 1],
-        "number": number,
-        "total": len(TOUR),
-        "previous": f"{reverse('tour', args=[number - 1])}?back=1" if number > 1 else "",
-        "next": reverse("tour", args=[number + 1]) if number < len(TOUR) else "",
-    }
 
 
 @register.simple_tag(takes_context=True)

@@ -1,9 +1,10 @@
-"""The menus of the bar, and the trail from a page of the bar to the page that is shown."""
+"""The menus of the bar, the trail from one of its pages to the page that is shown, and the tour."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from django import template
 from django.http import HttpRequest
@@ -13,6 +14,7 @@ from django.urls import reverse
 from codegen_app.web import navigation
 from codegen_app.web.page import Crumb
 from codegen_app.web.pagecache.reader import COUNTS, bar_counts, is_cached_request
+from codegen_app.web.tour import TOUR
 
 register = template.Library()
 
@@ -96,3 +98,20 @@ def trail(context: Context, stages: Iterable[Crumb] = ()) -> list[Crumb]:
     if root is None or match is None or (current is not None and match.url_name == current.name):
         return crumbs
     return [Crumb(root.title, reverse(root.name)), *(crumbs or [Crumb(context["title"])])]
+
+
+@register.simple_tag(takes_context=True)
+def tour_step(context: Context) -> dict[str, Any] | None:
+    """Return the tour's step that the address names, with the addresses of its neighbours; None
+    without one."""
+    text = context["request"].GET.get("tour", "")
+    if text not in map(str, range(1, len(TOUR) + 1)):
+        return None
+    number = int(text)
+    return {
+        "step": TOUR[number - 1],
+        "number": number,
+        "total": len(TOUR),
+        "previous": f"{reverse('tour', args=[number - 1])}?back=1" if number > 1 else "",
+        "next": reverse("tour", args=[number + 1]) if number < len(TOUR) else "",
+    }
