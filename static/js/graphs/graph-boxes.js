@@ -1,6 +1,9 @@
 // The shapes of a graph's drawing. A kind is told by its outline, its glyph and its colour; a share of
 // the time by its step of colour, its bar and its figure.
 
+import { HEADER } from "./graph-place.js";
+import { isDrawn } from "./graph-model.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 const SLANT = 7; // units by which an outline departs from a rectangle
 const BADGE = 16;
@@ -15,41 +18,67 @@ const OUTLINES = {
   attention: hexagon, pointwise: pill, reduction: funnel, scan: leaning, scatter: leaning, sort: leaning, loop: cut,
 };
 
-// `glyphs` by kind; `steps` are the shares at which the next colour begins.
-export function nodeElement(item, glyphs, steps) {
-  const step = item.share === null ? "none" : steps.filter((least) => item.share >= least).length;
-  const box = element("g", {
-    class: `node kind-${item.kind} share-${step}`, transform: `translate(${item.x} ${item.y})`,
-  });
-  box.dataset.id = item.id;
-  const top = (item.height - BADGE) / 2;
-  box.append(
-    element("path", { class: "box", d: (OUTLINES[item.kind] ?? rectangle)(item.width, item.height) }),
-    element("rect", { class: "badge", x: 10, y: top, width: BADGE, height: BADGE }),
-    text(glyphs[item.kind], { class: "glyph", x: 10 + BADGE / 2, y: top + 12 }),
-    text(item.label, { x: 32, y: 15 }),
-    text(item.sub, { x: 32, y: 28, class: "sub" }),
-  );
-  if (item.share !== null) {
-    const width = Math.max(1, (item.width - 2 * SLANT) * item.share);
-    box.append(element("rect", { class: "share", x: SLANT, y: item.height - 3, width, height: 3 }));
-  }
-  const title = element("title");
-  title.textContent = item.members.map((node) => `${node.name}  ${node.op}  ${node.source}`).slice(0, 12).join("\n");
-  box.append(title);
-  return box;
+export const HEIGHT = 34;
+const BESIDE_TEXT = 42; // units: the badge before the text, and some room behind it
+
+// The size of a box with two lines of text.
+export function boxSize({ label, sub }) {
+  return { width: BESIDE_TEXT + 7 * Math.max(label.length, sub.length * 0.92), height: HEIGHT };
 }
 
-export function edgeElement({ from, to, points }) {
-  const path = points.map(({ x, y }, at) => `${at ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
-  const edge = element("path", { class: "edge", d: path, "marker-end": "url(#arrow)" });
-  edge.dataset.from = from;
-  edge.dataset.to = to;
-  return edge;
+// `glyphs` by kind; `steps` are the shares at which the next colour begins.
+export function boxElement(box, glyphs, steps) {
+  const step = box.share === null ? "none" : steps.filter((least) => box.share >= least).length;
+  const group = boxGroup(box, `node kind-${box.kind} share-${step}`);
+  const top = (box.height - BADGE) / 2;
+  group.append(
+    element("path", { class: "box", d: (OUTLINES[box.kind] ?? rectangle)(box.width, box.height) }),
+    element("rect", { class: "badge", x: 10, y: top, width: BADGE, height: BADGE }),
+    text(glyphs[box.kind], { class: "glyph", x: 10 + BADGE / 2, y: top + 12 }),
+    text(box.label, { x: 32, y: 15 }),
+    text(box.sub, { x: 32, y: 28, class: "sub" }),
+  );
+  if (box.share !== null) {
+    const width = Math.max(1, (box.width - 2 * SLANT) * box.share);
+    group.append(element("rect", { class: "share", x: SLANT, y: box.height - 3, width, height: 3 }));
+  }
+  const title = element("title");
+  title.textContent = box.tooltip;
+  group.append(title);
+  return group;
+}
+
+// An open module: the frame around what is in it; its header closes it.
+export function frameElement(box) {
+  const group = boxGroup(box, "frame");
+  group.append(
+    element("rect", { class: "box", width: box.width, height: box.height }),
+    element("rect", { class: "header", width: box.width, height: HEADER }),
+    text(box.label, { x: 6, y: 14 }),
+    text(box.sub, { x: box.width - 6, y: 14, class: "sub" }),
+  );
+  return group;
+}
+
+// A wire leaves and enters rows straight, and bends between them.
+export function wireElement({ source, last, points }) {
+  const [[x0, y0], [x1, y1], [x2, y2], [x3, y3]] = points;
+  const middle = (y1 + y2) / 2;
+  const path = `M${x0} ${y0}V${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}${y3 === y2 ? "" : `L${x3} ${y3}`}`;
+  const wire = element("path", { class: "edge", d: path });
+  if (isDrawn(last)) wire.setAttribute("marker-end", "url(#arrow)");
+  wire.dataset.source = source;
+  return wire;
+}
+
+function boxGroup({ item, x, y }, name) {
+  const group = element("g", { class: name, transform: `translate(${x} ${y})` });
+  group.dataset.item = item;
+  return group;
 }
 
 export function extent(points) {
-  const [xs, ys] = [points.map(({ x }) => x), points.map(({ y }) => y)];
+  const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
   return { left: Math.min(...xs), top: Math.min(...ys), right: Math.max(...xs), bottom: Math.max(...ys) };
 }
 

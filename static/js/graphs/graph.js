@@ -1,18 +1,23 @@
-// The node graph: own SVG, dagre in a worker, the selection shared with the table beside it.
+// The drawing of a graph: modules open and close, and the selection is shared with the table beside it.
 
 import { Culling } from "./culling.js";
-import { definitions, edgeElement, element, extent, nodeElement } from "./graph-boxes.js";
-import { GraphModel } from "./graph-model.js";
+import { boxElement, boxSize, definitions, element, extent, frameElement, wireElement } from "./graph-boxes.js";
+import { GraphModel, isModule } from "./graph-model.js";
+import { place } from "./graph-place.js";
 import { select as selectRow } from "../web/rows.js";
 import { Viewport } from "./viewport.js";
 
-export async function bindGraph() {
+const LONGEST = 34; // characters of a label
+
+export function bindGraph() {
   const root = document.querySelector("[data-graph]");
-  const answer = await fetch(root.dataset.graph);
-  const view = new GraphView(root, new GraphModel(await answer.json()));
-  const selected = view.model.keyOf({ scheduled: root.dataset.scheduled, node: root.dataset.selected });
+  const drawing = JSON.parse(document.getElementById("graph-drawing").textContent);
+  const view = new GraphView(root, new GraphModel(drawing));
+  const selected = view.model.boxes.has(root.dataset.selected) ? root.dataset.selected : "";
+  view.model.openLevels(() => view.isReadable());
   if (selected) view.model.reveal(selected);
-  await view.draw();
+  view.draw();
+  view.begin();
   if (selected) view.select(selected, { centre: true, row: true });
   root.dataset.ready = "true";
 }
@@ -31,8 +36,6 @@ class GraphView {
     const kinds = document.querySelectorAll("[data-kind][data-glyph]");
     this.glyphs = Object.fromEntries([...kinds].map(({ dataset }) => [dataset.kind, dataset.glyph]));
     this.steps = root.dataset.steps.split(" ").map(Number);
-    this.worker = new Worker(root.dataset.worker, { type: "module" });
-    this.round = 0;
     this.selected = "";
     this.query = "";
     this.bind();
@@ -41,13 +44,8 @@ class GraphView {
   bind() {
     const on = (what, event, action) => this.root.querySelector(what).addEventListener(event, action);
     on("[data-graph-fit]", "click", () => this.fit());
-    on("[data-graph-expand]", "click", () => this.redraw(() => this.model.openAll()));
-    on("[data-graph-collapse]", "click", () => this.redraw(() => this.model.closeAll()));
-    on("[data-graph-views]", "click", ({ currentTarget }) => {
-      const shown = !this.model.showViews;
-      currentTarget.setAttribute("aria-pressed", String(shown));
-      this.redraw(() => { this.model.showViews = shown; });
-    });
+    on("[data-graph-expand]", "click", () => this.change(() => this.model.openAll()));
+    on("[data-graph-collapse]", "click", () => this.change(() => this.model.closeAll()));
     for (const link of document.querySelectorAll("[data-graph-colour]")) {
       link.addEventListener("click", (event) => this.colour(event, link));
     }
@@ -56,14 +54,13 @@ class GraphView {
       if (event.key === "Enter") this.nextHit();
     });
     this.layer.addEventListener("click", (event) => {
-      const box = event.target.closest(".node");
-      if (box && !this.viewport.moved) this.activate(this.items.get(box.dataset.id), event.detail > 1);
+      const item = event.target.closest("[data-item]")?.dataset.item;
+      if (item && !this.viewport.moved) this.activate(item, event.detail > 1);
     });
     this.svg.addEventListener("keydown", (event) => this.key(event));
-    document.addEventListener("row-selected", (event) => {
-      const { scheduled, nodes } = event.target.dataset;
-      const key = scheduled ? `s:${scheduled}` : nodes && `n:${nodes.split(" ")[0]}`;
-      if (key && !this.choosing && key !== this.selected) this.select(key, { centre: true });
+    document.addEventListener("row-selected", ({ target }) => {
+      const { box } = target.dataset;
+      if (this.model.boxes.has(box) && !this.choosing && box !== this.selected) this.select(box, { centre: true });
     });
   }
 
@@ -73,150 +70,221 @@ class GraphView {
     link.closest("[data-colour]").dataset.colour = link.dataset.graphColour;
     for (const other of document.querySelectorAll("[data-graph-colour]")) other.removeAttribute("aria-current");
     link.setAttribute("aria-current", "true");
-    const address = new URL(location.href);
-    if (link.dataset.graphColour === "kind") address.searchParams.delete("colour");
-    else address.searchParams.set("colour", link.dataset.graphColour);
-    history.replaceState(null, "", address);
+    history.replaceState(null, "", link.href);
+  }
+
+  isReadable() {
+    return this.viewport.isReadable(place(this.model, (item) => boxSize(this.describe(item))));
+  }
+
+  // As much as can be read: all of it, or its beginning.
+  begin() {
+    const whole = this.viewport.begin(this.size, this.boxes);
+    this.output.textContent = `${this.items.size} boxes${whole ? "" : " from the top; Fit shows all"}`;
   }
 
   fit() {
     this.viewport.fit(this.size);
-    if (!this.whole) this.output.textContent = `${this.items.size} boxes`;
-    this.whole = true;
+    this.output.textContent = `${this.items.size} boxes`;
   }
 
-  redraw(change) {
-    change();
-    return this.draw();
+  // Open or close modules. The item that was acted on stays where it is; otherwise all is shown anew.
+  change(action, item) {
+    const before = item && this.items.get(item);
+    action();
+    this.draw();
+    const after = item && this.items.get(item);
+    if (before && after) this.viewport.move(middle(before) - middle(after), before.y - after.y);
+    else this.begin();
   }
 
-  async draw() {
-    const { items, edges } = this.model.visible();
-    this.items = items;
-    this.output.textContent = "laying out …";
-    const layout = await this.layout([...items.values()], edges);
-    if (!layout) return; // a newer drawing is on its way
-    this.size = layout;
-    const nodes = layout.nodes.map(({ id, x, y }) => Object.assign(items.get(id), { x, y }));
-    const edgeParts = layout.edges.map((edge) => ({ element: edgeElement(edge), ...extent(edge.points) }));
-    const nodeParts = nodes.map((item) => ({
-      element: nodeElement(item, this.glyphs, this.steps), left: item.x, top: item.y, right: item.x + item.width, bottom: item.y + item.height,
+  draw() {
+    const { items, wires, width, height } = place(this.model, (item) => boxSize(this.describe(item)));
+    this.size = { width, height };
+    this.items = new Map(items.map((placed) => [placed.item, Object.assign(this.describe(placed.item), placed)]));
+    this.boxes = [...this.items.values()].filter((box) => !box.frame);
+    this.wires = wires.map((wire) => ({ ...wire, element: wireElement(wire) }));
+    this.ends = Map.groupBy(this.wires, ({ module, last, source }) => endOf(module, last, source));
+    const boxParts = [...this.items.values()].map((box) => ({
+      element: box.frame ? frameElement(box) : boxElement(box, this.glyphs, this.steps),
+      left: box.x, top: box.y, right: box.x + box.width, bottom: box.y + box.height, frame: box.frame,
     }));
-    const parts = [...edgeParts, ...nodeParts];
+    const parts = [
+      ...boxParts.filter((part) => part.frame),
+      ...this.wires.map((wire) => ({ element: wire.element, ...extent(wire.points) })),
+      ...boxParts.filter((part) => !part.frame),
+    ];
     this.culling.place(parts);
     this.layer.replaceChildren(...parts.map((part) => part.element));
-    this.whole = this.viewport.begin(layout, nodes);
-    this.output.textContent = `${items.size} boxes${this.whole ? "" : " from the top; Fit shows all"}`;
     this.mark();
     if (this.query) this.search(this.query);
   }
 
-  layout(nodes, edges) {
-    const id = ++this.round;
-    const sizes = nodes.map(({ id: key, width, height }) => ({ id: key, width, height }));
-    const library = new URL(this.root.dataset.dagre, location.href).href;
-    return new Promise((resolve) => {
-      const hear = ({ data }) => {
-        if (data.id !== id) return;
-        this.worker.removeEventListener("message", hear);
-        resolve(id === this.round ? data : null);
-      };
-      this.worker.addEventListener("message", hear);
-      this.worker.postMessage({ id, library, nodes: sizes, edges });
-    });
-  }
-
-  async activate(item, twice) {
-    if (!item) return;
-    if (item.kind === "module") {
-      await this.redraw(() => this.model.open.add(item.path));
-      return this.select(`n:${item.members[0].name}`, { centre: true });
+  // The text of a box, or of a module with the sum of what is in it.
+  describe(item) {
+    const key = item.slice(2);
+    const label = clip(this.model.labelOf(item));
+    if (!isModule(item)) {
+      const box = this.model.boxes.get(key);
+      const sum = this.model.sumOf([key]);
+      const words = sum.kernels && !sum.measured && this.root.dataset.measured ? "not measured" : timeText(sum);
+      return { ...box, label, sub: [key, words].filter(Boolean).join(" · ") };
     }
-    if (twice && item.url) return location.assign(item.url);
-    this.select(keyOf(item), { row: true });
+    const members = this.model.members.get(key);
+    const sum = this.model.sumOf(members);
+    const isPart = sum.measured && sum.measured < sum.kernels;
+    const count = isPart ? `${sum.measured} of ${sum.kernels}` : `${members.length}`;
+    const open = this.model.open.has(key);
+    return {
+      kind: "module", label: `${open ? "▾" : "▸"} ${label}`, share: sum.share,
+      sub: [`${count} ${this.root.dataset.noun}`, timeText(sum)].filter(Boolean).join(" · "),
+      tooltip: `${key}\n${members.length} ${this.root.dataset.noun}; ${open ? "close" : "open"}`,
+    };
   }
 
-  // "s:" with a scheduled node's key, or "n:" with a graph node's name: the address says which.
-  select(key, { centre = false, row = false } = {}) {
-    this.selected = key;
+  activate(item, twice) {
+    const key = item.slice(2);
+    if (!isModule(item)) {
+      const { url } = this.model.boxes.get(key);
+      if (twice && url) location.assign(url);
+      else this.select(key, { row: true });
+    } else if (this.model.open.has(key)) this.change(() => this.model.close(key), item);
+    else this.change(() => this.model.open.add(key), item);
+  }
+
+  select(name, { centre = false, row = false } = {}) {
+    this.selected = name;
     this.mark();
-    const item = this.selectedItem();
-    if (centre && item?.x !== undefined) this.viewport.centre(item);
-    if (row) this.selectRow(key);
-    const scheduled = key[0] === "s" ? this.model.scheduled.get(Number(key.slice(2))) : undefined;
+    if (centre) this.viewport.centre(this.items.get(this.model.itemOf(name)));
+    if (row) this.selectRow(name);
     const address = new URL(location.href);
-    address.searchParams.delete(scheduled ? "node" : "scheduled");
-    address.searchParams.set(scheduled ? "scheduled" : "node", scheduled ? scheduled.name : key.slice(2));
+    address.searchParams.delete("scheduled");
+    address.searchParams.delete("node");
+    address.searchParams.set(this.root.dataset.parameter, name);
     history.replaceState(null, "", address);
+    this.output.textContent = this.selectionText(name);
   }
 
-  // The row of what is selected, whichever table is shown; it is no selection of its own.
-  selectRow(key) {
-    const scheduled = this.model.scheduled.get(Number(key.slice(2)));
-    const name = key[0] === "s" ? scheduled?.graph_nodes[0] : key.slice(2);
-    const own = key[0] === "s" && document.querySelector(`tr[data-scheduled="${key.slice(2)}"]`);
-    const found = own || (name && document.querySelector(`tr[data-nodes~="${CSS.escape(name)}"]`));
-    if (!found) return;
+  // The selected box, and how often its kernel is called.
+  selectionText(name) {
+    const { label, sub } = this.describe(`b:${name}`);
+    const group = this.model.groupOf(name);
+    const words = this.root.dataset.group;
+    const sum = timeText(this.model.sumOf(group));
+    const calls = group.length > 1 ? `${group.length} ${words}${sum ? `: ${sum}` : ""}` : "";
+    return [`${label} · ${sub}`, calls].filter(Boolean).join(" · ");
+  }
+
+  selectRow(name) {
+    const row = document.querySelector(`tr[data-box="${CSS.escape(name)}"]`);
+    if (!row) return;
     this.choosing = true;
-    selectRow(found, true);
+    selectRow(row, true);
     this.choosing = false;
   }
 
-  selectedItem() {
-    const box = this.selected && this.model.boxOfKey(this.selected);
-    return box && this.items.get(box);
+  // Mark what is selected, the others of its group, and the wires to and from it.
+  mark() {
+    const group = this.selected ? this.model.groupOf(this.selected) : [];
+    const [on] = this.selected ? [this.model.itemOf(this.selected)] : [];
+    const same = new Set(group.map((name) => this.model.itemOf(name)));
+    for (const box of this.layer.querySelectorAll(".node")) {
+      box.classList.toggle("on", box.dataset.item === on);
+      box.classList.toggle("same", box.dataset.item !== on && same.has(box.dataset.item));
+    }
+    const rows = new Set(group);
+    for (const row of document.querySelectorAll("tr[data-box]")) row.classList.toggle("same", rows.has(row.dataset.box));
+    const touching = this.wiresOf(on);
+    for (const wire of this.wires) wire.element.classList.toggle("on", touching.has(wire));
   }
 
-  mark() {
-    const id = this.selectedItem()?.id;
-    for (const box of this.layer.querySelectorAll(".node")) box.classList.toggle("on", box.dataset.id === id);
-    for (const edge of this.layer.querySelectorAll(".edge")) {
-      edge.classList.toggle("on", id !== undefined && (edge.dataset.from === id || edge.dataset.to === id));
+  // The wires that begin in an item, and those that lead to it, from their beginning on.
+  wiresOf(item) {
+    if (!item) return new Set();
+    const names = new Set(isModule(item) ? this.model.members.get(item.slice(2)) : [item.slice(2)]);
+    const touching = new Set(this.wires.filter((wire) => names.has(wire.source)));
+    const waiting = this.wires.filter((wire) => wire.last === item);
+    for (const wire of waiting) { // grows while it is walked
+      touching.add(wire);
+      waiting.push(...this.wiresBefore(wire).filter((before) => !touching.has(before)));
     }
+    return touching;
+  }
+
+  // The wires that a wire continues, in its module, in the one around it, or in an open one above.
+  wiresBefore({ module, first, source }) {
+    if (first[0] === "w") return this.ends.get(endOf(module, first, source)) ?? [];
+    if (first[0] === "i") return this.ends.get(endOf(this.model.parents.get(`m:${module}`), `m:${module}`, source)) ?? [];
+    return this.model.isOpen(first) ? this.ends.get(endOf(first.slice(2), `o:${source}`, source)) ?? [] : [];
   }
 
   search(text) {
     this.query = text.trim().toLowerCase();
-    const hit = (node) => `${node.name} ${node.op} ${node.module}`.toLowerCase().includes(this.query);
-    this.hits = this.query ? [...this.model.nodes.values()].filter((n) => this.model.isShown(n) && hit(n)) : [];
-    const boxes = new Set(this.hits.map((node) => this.model.boxOf(node)));
+    const words = ([name, box]) => `${name} ${box.label} ${box.module} ${box.group} ${box.parts.join(" ")}`.toLowerCase();
+    this.hits = this.query ? [...this.model.boxes].filter((pair) => words(pair).includes(this.query)).map(([name]) => name) : [];
+    const items = new Set(this.hits.map((name) => this.model.itemOf(name)));
     for (const box of this.layer.querySelectorAll(".node")) {
-      box.classList.toggle("hit", boxes.has(box.dataset.id));
-      box.classList.toggle("miss", this.query !== "" && !boxes.has(box.dataset.id));
+      box.classList.toggle("hit", items.has(box.dataset.item));
+      box.classList.toggle("miss", this.query !== "" && !items.has(box.dataset.item));
     }
     this.output.textContent = this.query ? `${this.hits.length} found` : `${this.items.size} boxes`;
     this.at = -1;
   }
 
-  async nextHit() {
+  nextHit() {
     if (!this.hits?.length) return;
-    this.at = (this.at + 1) % this.hits.length;
-    const { at, hits } = this;
-    const { name } = hits[at];
-    if (this.model.boxOf(hits[at]).startsWith("m:")) await this.redraw(() => this.model.reveal(`n:${name}`));
+    const at = (this.at + 1) % this.hits.length;
+    const name = this.hits[at];
+    if (isModule(this.model.itemOf(name))) this.change(() => this.model.reveal(name));
+    this.select(name, { centre: true, row: true });
     this.at = at;
-    this.select(`n:${name}`, { centre: true, row: true });
   }
 
   key(event) {
-    const order = [...this.items.values()];
-    const at = order.indexOf(this.selectedItem());
-    const end = order.length;
-    const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Home: -end, End: end }[event.key];
-    if (step) {
-      const next = order[Math.min(end - 1, Math.max(0, at + step))];
-      this.select(keyOf(next), { centre: true, row: true });
-      this.output.textContent = next.label; // which is read out
-    } else if (event.key === "Enter") this.activate(order[at], true);
+    const { selected, model } = this;
+    const names = this.boxes.map(({ item }) => (isModule(item) ? model.members.get(item.slice(2))[0] : item.slice(2)));
+    const current = selected && model.itemOf(selected);
+    const at = this.boxes.findIndex(({ item }) => item === current);
+    const end = names.length;
+    const step = { ArrowDown: 1, ArrowUp: -1, Home: -end, End: end }[event.key];
+    if (step) this.select(names[Math.min(end - 1, Math.max(0, at + step))], { centre: true, row: true });
+    else if (event.key === "Enter" && current) this.activate(current, true);
+    else if (event.key === "ArrowRight" && current && isModule(current)) this.activate(current);
+    else if (event.key === "ArrowLeft" && model.parents.get(current)) this.closeAround(current);
     else if (event.key === "+") this.viewport.zoom(1.25);
     else if (event.key === "-") this.viewport.zoom(0.8);
+    else if (event.key === "0") this.fit();
     else return;
     event.preventDefault();
     event.stopPropagation();
   }
+
+  closeAround(item) {
+    const path = this.model.parents.get(item);
+    if (path !== this.model.layout.root) this.change(() => this.model.close(path), `m:${path}`);
+  }
 }
 
-// What is selected by a box: its own; of a closed module the first of its nodes.
-function keyOf(item) {
-  return item.kind === "module" ? `n:${item.members[0].name}` : item.id;
+function middle({ x, width }) {
+  return x + width / 2;
+}
+
+function timeText({ timeNs, share }) {
+  return timeNs === null ? "" : `${micros(timeNs)} µs · ${(share * 100).toFixed(1)} %`;
+}
+
+// About four digits, as in the table.
+function micros(ns) {
+  const value = ns / 1000;
+  const digits = value >= 1000 ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : 3;
+  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+function endOf(module, item, source) {
+  return JSON.stringify([module, item, source]);
+}
+
+function clip(text) {
+  const half = LONGEST / 2;
+  return text.length > LONGEST ? `${text.slice(0, half - 1)}…${text.slice(-half)}` : text;
 }

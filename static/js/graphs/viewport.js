@@ -2,7 +2,7 @@
 
 const SMALLEST = 0.05;
 const LARGEST = 3;
-const READABLE = 0.8;
+const READABLE = 0.55;
 
 export class Viewport {
   constructor(svg, layer, look = () => {}) {
@@ -31,7 +31,7 @@ export class Viewport {
   begin(size, items) {
     const whole = this.whole(size);
     this.show(size, Math.max(whole, READABLE));
-    if (whole >= READABLE || !items.length) return true;
+    if (this.isReadable(size) || !items.length) return true;
     const frame = this.svg.getBoundingClientRect();
     const upper = items.filter((item) => item.y + item.height <= frame.height / this.scale);
     const left = mostFit(upper.length ? upper : items, frame.width / this.scale);
@@ -43,6 +43,17 @@ export class Viewport {
   // The whole of it, however small that is.
   fit(size) {
     this.show(size, this.whole(size));
+  }
+
+  isReadable(size) {
+    return this.whole(size) >= READABLE;
+  }
+
+  // Keep in place what a new drawing has moved by as much.
+  move(x, y) {
+    this.x += x * this.scale;
+    this.y += y * this.scale;
+    this.apply();
   }
 
   // The scale at which all of it is in view.

@@ -22,7 +22,7 @@ from codegen_app.tuning.queries import serving
 from codegen_app.tuning.queries.coverage import Coverage
 from codegen_app.tuning.queries.measured_row import MeasuredRow
 from codegen_app.tuning.queries.measurements import measurement_fields
-from codegen_app.tuning.queries.ranking import KernelRanking, rank_kernels
+from codegen_app.tuning.queries.ranking import Call, KernelRanking, RankedKernel, rank_kernels
 from codegen_app.tuning.services.choices import NotGeneratedRow
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import OPEN_STATES, State, Worker
@@ -53,7 +53,8 @@ class ServingKernel(MeasuredRow):
 @dataclass(frozen=True)
 class ScheduledRow:
     """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1;
-    ``not_legal`` counts the configurations that a legality rule rejected for the page's target;
+    ``least_ns`` the lower bound of its time by the roofline and ``bound`` what sets it; ``calls``
+    counts the nodes of the graph that its kernel serves; ``not_legal`` the configurations that a legality rule rejected for the page's target;
     ``loop`` is the innermost loop that runs it at each step; ``after`` are the ids of the nodes
     whose results it reads."""
 
@@ -70,9 +71,18 @@ class ScheduledRow:
     not_legal: int
     serving: ServingKernel | None
     share: float | None
+    least_ns: float | None
+    bound: str
+    calls: int
     extern_reason: str
     loop: str = ""
     after: tuple[int, ...] = ()
+
+    @property
+    def roofline(self) -> float | None:
+        """The lower bound as a part of the time, 0 to 1; None if either is unknown."""
+        median_ns = self.serving.median_ns if self.serving else None
+        return self.least_ns / median_ns if self.least_ns and median_ns else None
 
 
 @dataclass(frozen=True)
@@ -266,7 +276,10 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         .annotate(Count("pk"))
     )
     ranking = rank_kernels(graph, node_buckets, bucket, served_kernels)
-    calls = ranking.calls
+    ranked = {call.id: (row, call) for row in ranking.kernels for call in row.calls}
+    computing_kernels = Counter(
+        member.pk for node in scheduled for member in node.graph_nodes.all()
+    )
     return build_row(
         GraphPage,
         graph,
@@ -287,7 +300,8 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
             _scheduled_row(
                 node,
                 served.get(node.pk),
-                share=calls[node.pk].share if node.pk in calls else None,
+                computing_kernels,
+                *ranked.get(node.pk, (None, None)),
                 candidates=counts.get(node.pk, 0),
                 not_legal=len(node.rejected_for(target)),
                 loop=loop.name if (loop := innermost_loop(loops, node.position)) else "",
@@ -304,12 +318,21 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
 
 
 def _scheduled_row(
-    node: TemplateNode, serving: ServingKernel | None, **values: Any
+    node: TemplateNode,
+    serving: ServingKernel | None,
+    computing_kernels: Mapping[int, int],
+    kernel: RankedKernel | None,
+    call: Call | None,
+    **values: Any,
 ) -> ScheduledRow:
     members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
-    # The module that holds all members: the common prefix of their dotted paths.
+    # The common prefix of the members' paths. Members that other kernels compute too, such as a
+    # mask that each attention computes for itself, do not say where this kernel belongs.
+    unshared = [member for member in members if computing_kernels[member.pk] == 1]
     module: list[str] = []
-    for parts in zip(*(member.module_path.split(".") for member in members), strict=False):
+    for parts in zip(
+        *(member.module_path.split(".") for member in unshared or members), strict=False
+    ):
         if len(set(parts)) > 1:
             break
         module.append(parts[0])
@@ -322,6 +345,10 @@ def _scheduled_row(
         graph_nodes=tuple(member.name for member in members),
         module=".".join(module),
         serving=serving,
+        share=call.share if call else None,
+        least_ns=call.least_ns if call else None,
+        bound=kernel.bound_text if kernel else "",
+        calls=len(kernel.calls) if kernel else 0,
         **values,
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
 from codegen_app.graphs.pages.graph.code import with_generated_code
 from codegen_app.graphs.pages.graph.columns import NODES, scheduled_columns
+from codegen_app.graphs.pages.graph.drawing import draw_kernels, draw_nodes, selected_box
 from codegen_app.graphs.pages.graph.query import graph_page
 from codegen_app.graphs.pages.times import TimesForm
 from codegen_app.web import codelines
@@ -49,6 +51,10 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         for key, text in _TABS.items()
         if has_wrapper or key != GraphForm.WRAPPER
     ]
+    draws_kernels = view != GraphForm.NODES and bool(page.scheduled)
+    drawing = draw_kernels(page) if draws_kernels else draw_nodes(page)
+    selected = address.text("scheduled"), address.text("node")
+    is_timed = draws_kernels and page.measured.measured > 0
     return render_table_page(
         request,
         "graphs/graph.html",
@@ -61,10 +67,14 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         address=address,
         tabs=tabs,
         view=view,
-        colour=address.text("colour") or GraphForm.KIND,
+        drawing=asdict(drawing),
+        draws_kernels=draws_kernels,
+        selected=selected_box(drawing, *(selected if draws_kernels else selected[::-1])),
+        is_timed=is_timed,
+        colour=(address.text("colour") or GraphForm.TIME) if is_timed else GraphForm.KIND,
         colours=[
-            (GraphForm.KIND, "Kind", replace_query(request, colour="")),
-            (GraphForm.TIME, "Time", replace_query(request, colour=GraphForm.TIME)),
+            (GraphForm.TIME, "Time", replace_query(request, colour="")),
+            (GraphForm.KIND, "Kind", replace_query(request, colour=GraphForm.KIND)),
         ],
         times=TimesForm(request.GET, page.buckets, "view", "scheduled", "node", "colour"),
         wrapper=codelines.highlight_python(page.wrapper) if view == GraphForm.WRAPPER else "",
