@@ -23,11 +23,19 @@ def test_a_selection_is_shared_with_the_table_and_the_address(page: Page, world:
     expect(boxes.nth(1)).to_have_class(ON)
     expect(page).to_have_url(re.compile("scheduled=op1"))
 
-    page.locator("#scheduled tbody tr").nth(2).locator("td").first.click()
+    page.locator("#scheduled tbody tr").nth(2).locator("td.num").first.click()
     expect(boxes.nth(2)).to_have_class(ON)
     page.reload()
     expect(page.locator(".graph-view .node").nth(2)).to_have_class(ON)
     expect(page.locator("#scheduled tbody tr").nth(2)).to_have_attribute("aria-selected", "true")
+
+
+def in_modules(world: World) -> None:
+    """Put the first two kernels of the world into one module, the third into another."""
+    for layer, module in enumerate(("blocks.0", "blocks.1", "head")):
+        GraphNode.objects.filter(graph=world.graph, name__endswith=f"_{layer}").update(
+            module_path=f"model.{module}"
+        )
 
 
 @pytest.mark.full
@@ -46,12 +54,11 @@ def test_a_box_of_a_kernel_that_shares_a_graph_node_selects_that_kernel(
     page.goto(world.graph.get_absolute_url())
     boxes = page.locator(".graph-view .node")
     expect(boxes).to_have_count(4)
-    for place, name in ((2, "op2"), (3, "op3"), (1, "op1")):
+    for name in ("op2", "op3", "op1"):
         box = boxes.filter(has_text=re.compile(rf"{name}\b"))
         box.click()
         expect(box).to_have_class(ON)
-        row = page.locator("#scheduled tbody tr").nth(place)
-        expect(row).to_have_attribute("aria-selected", "true")
+        expect(page.locator("#scheduled tr[aria-selected=true]")).to_contain_text(name)
         expect(page).to_have_url(re.compile(rf"\?scheduled={name}$"))
     page.goto(f"{world.graph.get_absolute_url()}?scheduled=op3")
     expect(page.locator(".graph-view .node.on")).to_contain_text("op3")
@@ -59,38 +66,72 @@ def test_a_box_of_a_kernel_that_shares_a_graph_node_selects_that_kernel(
     expect(page.locator(".graph-view .edge.on")).to_have_count(1)
 
 
-def test_modules_open_and_close_and_search_finds_what_is_inside(page: Page, world: World) -> None:
+def test_a_kernel_lights_up_wherever_it_is_called(page: Page, world: World) -> None:
+    """In the drawing, in the closed modules that hold its calls, and in the table."""
+    in_modules(world)
     page.goto(world.graph.get_absolute_url())
-    boxes = page.locator(".graph-view .node")
-    expect(boxes).to_have_count(3)
+    expect(page.locator(".graph-view .node")).to_have_count(3)
+    page.locator("#scheduled tbody tr", has_text="op2").locator("td.num").first.click()
+    expect(page.locator(".graph-view .node.on")).to_contain_text("op2")
+    expect(page.locator(".graph-view .node.same")).to_have_count(2)
+    expect(page.locator("#scheduled tr.same")).to_have_count(3)
+    expect(page.locator(".graph-view output")).to_contain_text("3 calls of this kernel: 360.0 µs")
     page.get_by_role("button", name="Collapse all").click()
-    expect(boxes).to_have_count(1)
-    expect(boxes.first).to_contain_text("▸ model")
-    page.get_by_label("Find a node in the graph").fill("gelu_2")
+    expect(page.locator(".graph-view .node.same")).to_contain_text("blocks")
+
+
+def test_modules_open_and_close_with_their_sums(page: Page, world: World) -> None:
+    in_modules(world)
+    page.goto(world.graph.get_absolute_url())
+    boxes, frame = page.locator(".graph-view .node"), page.locator(".graph-view .frame")
+    expect(boxes).to_have_count(3)
+    expect(frame).to_contain_text("2 kernels · 240.0 µs · 66.7 %")
+    frame.locator(".header").click()
+    expect(boxes).to_have_count(2)
+    module = page.locator(".graph-view .kind-module")
+    expect(module).to_contain_text("2 kernels · 240.0 µs · 66.7 %")
+    module.click()
+    expect(boxes).to_have_count(3)
+
+
+def test_search_finds_what_is_inside_a_closed_module(page: Page, world: World) -> None:
+    in_modules(world)
+    page.goto(world.graph.get_absolute_url())
+    page.get_by_role("button", name="Collapse all").click()
+    expect(page.locator(".graph-view .node")).to_have_count(2)
+    page.get_by_label("Find a node in the graph").fill("gelu_1")
     expect(page.locator(".graph-view output")).to_have_text("1 found")
-    expect(boxes.first).to_have_class(re.compile(r"\bhit\b"))
+    expect(page.locator(".graph-view .kind-module")).to_have_class(re.compile(r"\bhit\b"))
     page.keyboard.press("Enter")
-    expect(page.locator(".graph-view .node.on")).to_contain_text("linear + 2")
-    expect(page).to_have_url(re.compile("node=gelu_2"))
+    expect(page.locator(".graph-view .node.on")).to_contain_text("op1")
+    expect(page).to_have_url(re.compile("scheduled=op1"))
 
 
 @pytest.mark.full
-def test_views_can_be_shown(page: Page, world: World) -> None:
-    page.goto(world.graph.get_absolute_url())
-    expect(page.locator(".graph-view .node")).to_have_count(3)
-    expect(page.locator(".graph-view .edge")).to_have_count(2)  # through the views
-    page.get_by_role("button", name="Views").click()
-    expect(page.locator(".graph-view .node")).to_have_count(6)
+def test_the_nodes_of_the_model_are_drawn_beside_their_table(page: Page, world: World) -> None:
+    page.goto(f"{world.graph.get_absolute_url()}?view=nodes&scheduled=op1")
+    expect(page.locator(".graph-view .node.on")).to_contain_text("linear_1")
+    expect(page.locator("#nodes tr[aria-selected=true]")).to_contain_text("linear_1")
+    # The other nodes of its kernel.
+    expect(page.locator("#nodes tr.same")).to_have_count(3)
+    page.get_by_role("button", name="Expand all").click()
+    expect(page.locator(".graph-view .node")).to_have_count(12)
 
 
 @pytest.mark.full
 def test_the_graph_can_be_walked_by_keys(page: Page, world: World) -> None:
+    in_modules(world)
     page.goto(world.graph.get_absolute_url())
-    expect(page.locator(".graph-view .node")).to_have_count(3)
+    boxes = page.locator(".graph-view .node")
+    expect(boxes).to_have_count(3)
     page.locator(".graph-view svg").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     expect(page.locator(".graph-view .node.on")).to_contain_text("op1")
+    page.keyboard.press("ArrowLeft")  # closes the module around it
+    expect(boxes).to_have_count(2)
+    page.keyboard.press("ArrowRight")
+    expect(boxes).to_have_count(3)
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_contain_text("op1")
 
@@ -100,9 +141,9 @@ def test_two_thousand_nodes_are_drawn(page: Page, transactional_db: None) -> Non
     large = make_graph("large", layers=500)
     page.goto(large.get_absolute_url())
     boxes = page.locator(".graph-view .node")
-    expect(boxes.first).to_be_visible()
+    expect(boxes).to_have_count(500)  # a box for each layer
     page.get_by_role("button", name="Expand all").click()
-    # The page stays alive while the worker lays out: a drag moves the drawing at once.
+    expect(boxes).to_have_count(2000)
     layer = page.locator(".graph-view svg > g")
     before = layer.get_attribute("transform")
     page.mouse.move(300, 500)
@@ -110,7 +151,6 @@ def test_two_thousand_nodes_are_drawn(page: Page, transactional_db: None) -> Non
     page.mouse.move(340, 560)
     page.mouse.up()
     expect(layer).not_to_have_attribute("transform", before or "")
-    expect(boxes).to_have_count(2000)
 
 
 @pytest.mark.full
@@ -168,17 +208,22 @@ def test_colours_can_say_the_share_of_the_time(page: Page, world: World) -> None
     boxes = page.locator(".graph-view .node")
     expect(boxes).to_have_count(3)
     fill = "box => getComputedStyle(box.querySelector('.box')).fill"
-    by_kind = boxes.first.evaluate(fill)
-    page.get_by_role("link", name="Time", exact=True).click()
-    expect(page).to_have_url(re.compile(r"\?colour=time$"))
+    by_time = boxes.first.evaluate(fill)
     legend = page.get_by_role("group", name="Share of time")
     for said in ("25 % and more", "CPU emulation", "s0=16", "samples", "3 of 3 nodes"):
         expect(legend).to_contain_text(said)
     expect(boxes.first).to_have_class(re.compile(r"\bshare-4\b"))
-    assert boxes.first.evaluate(fill) != by_kind
+    page.get_by_role("link", name="Kind", exact=True).click()
+    expect(page).to_have_url(re.compile(r"\?colour=kind$"))
+    assert boxes.first.evaluate(fill) != by_time
     page.reload()  # the address says it
     expect(boxes).to_have_count(3)
-    expect(boxes.first).to_have_class(re.compile(r"\bshare-4\b"))
-    assert boxes.first.evaluate(fill) != by_kind
-    page.locator("[data-graph-colour=kind]").click()
+    assert boxes.first.evaluate(fill) != by_time
+    page.locator("[data-graph-colour=time]").click()
     expect(page).not_to_have_url(re.compile("colour"))
+
+
+def test_without_times_the_colours_say_the_kind(page: Page, transactional_db: None) -> None:
+    page.goto(make_graph("untimed", layers=2).get_absolute_url())
+    expect(page.locator(".graph-view .node").first).to_be_visible()
+    expect(page.locator("[data-graph-colour]")).to_have_count(0)

@@ -134,7 +134,6 @@ def test_the_list_of_parts_has_the_vendored_scripts_with_their_hashes() -> None:
     assert {part["name"] for part in parts} == {
         "htmx.org",
         "plotly.js-cartesian-dist-min",
-        "@dagrejs/dagre",
     }
     files = [file for part in parts for file in part["components"]]
     assert len(files) == len(sums.splitlines())

@@ -37,3 +37,16 @@ def kind(name: str, label: str = "") -> SafeString:
         GLYPHS[name],
         label or name,
     )
+
+
+@register.simple_tag
+def kind_glyph(name: str) -> SafeString:
+    """Render a kind of node with its colour and glyph alone; its name is the tooltip."""
+    return format_html(
+        '<span class="node-kind kind-{}" data-glyph="{}" title="{}">'
+        '<span class="sr">{}</span></span>',
+        name,
+        GLYPHS[name],
+        name,
+        name,
+    )

@@ -18,12 +18,15 @@ const OUTLINES = {
   attention: hexagon, pointwise: pill, reduction: funnel, scan: leaning, scatter: leaning, sort: leaning, loop: cut,
 };
 
-export const HEIGHT = 34;
-const BESIDE_TEXT = 42; // units: the badge before the text, and some room behind it
+const HEIGHT = 34;
+const CHARACTER = 7; // units
+const BESIDE_TEXT = 42; // the badge before the text, and some room behind it
+const BESIDE_HEADER = 24;
 
-// The size of a box with two lines of text.
-export function boxSize({ label, sub }) {
-  return { width: BESIDE_TEXT + 7 * Math.max(label.length, sub.length * 0.92), height: HEIGHT };
+// The size of a box with two lines of text; of a frame, the least width, for both in its header.
+export function boxSize({ label, sub, frame }) {
+  if (frame) return { width: BESIDE_HEADER + CHARACTER * (label.length + sub.length), height: 0 };
+  return { width: BESIDE_TEXT + CHARACTER * Math.max(label.length, sub.length), height: HEIGHT };
 }
 
 // `glyphs` by kind; `steps` are the shares at which the next colour begins.
@@ -84,7 +87,7 @@ export function extent(points) {
 
 // What the drawing refers to: the heads of its arrows, and the ground of boxes without a time.
 export function definitions() {
-  const marker = element("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
+  const marker = element("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" });
   marker.append(element("path", { d: "M0 0L8 4L0 8z" }));
   const hatch = element("pattern", { id: "no-time", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
   hatch.append(element("path", { d: "M0 0V7" }));

@@ -1,6 +1,7 @@
 // The tree of modules of a drawing: which are open, and what stands for a box while they are not.
 
 const AT_FIRST = 80; // items visible at first, at most
+const FEW = 6; // so few are no picture of the graph, even if more do not fit
 
 export class GraphModel {
   constructor({ boxes, layout }) {
@@ -20,10 +21,11 @@ export class GraphModel {
   // Open modules level by level, as long as the drawing `fits`.
   openLevels(fits) {
     for (;;) {
-      const closed = this.visible().filter(isModule).map((item) => item.slice(2));
+      const visible = this.visible();
+      const closed = visible.filter(isModule).map((item) => item.slice(2));
       closed.forEach((path) => this.open.add(path));
       if (!closed.length) return;
-      if (this.visible().length > AT_FIRST || !fits()) {
+      if (this.visible().length > AT_FIRST || (visible.length > FEW && !fits())) {
         closed.forEach((path) => this.open.delete(path));
         return;
       }
@@ -72,13 +74,14 @@ export class GraphModel {
     for (const other of [...this.open]) if (other === path || other.startsWith(`${path}.`)) this.open.delete(other);
   }
 
-  // The name of a module or box within the module around it.
+  // The name of a module or box within the module around it; of a number in a list, the list's too.
   labelOf(item) {
-    const outer = this.parents.get(item);
     const box = isModule(item) ? null : this.boxes.get(item.slice(2));
-    const path = box ? box.module : item.slice(2);
-    const inner = outer ? path.slice(outer.length + 1) : path;
-    return box ? [inner, box.label].filter(Boolean).join(" ") : inner;
+    const outer = partsOf(this.parents.get(item));
+    const parts = partsOf(box ? box.module : item.slice(2));
+    const isNumber = /^\d/.test(parts[outer.length] ?? "");
+    const name = parts.slice(outer.length - Number(isNumber)).join(".");
+    return box ? [name, box.label].filter(Boolean).join(" ") : name;
   }
 
   // The boxes that highlight together with one, itself included.
@@ -103,4 +106,8 @@ export function isModule(item) {
 // Whether an item is a box or a module: the others are the bends and ends of wires.
 export function isDrawn(item) {
   return item.startsWith("b:") || isModule(item);
+}
+
+function partsOf(path) {
+  return path ? path.split(".") : [];
 }

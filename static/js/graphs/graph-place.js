@@ -3,6 +3,7 @@
 
 const GAP = 14; // between items of a row
 const ROW_GAP = 20;
+const PORT_GAP = 10; // to a row that has only ends of wires
 const MARGIN = 12; // within the frame of an open module
 export const HEADER = 20; // of a frame, above what is in it
 const BEND = 6; // width that a wire takes in a row
@@ -41,16 +42,17 @@ function placeModule(model, path, sizeOf) {
   align(rows);
   const left = Math.min(0, ...[...cells.values()].map((cell) => cell.x - cell.width / 2));
   for (const cell of cells.values()) cell.x -= left;
-  let y = 0;
-  const bands = rows.map((row) => {
+  let bottom = 0;
+  rows.forEach((row, at) => {
     const height = Math.max(0, ...row.map((cell) => cell.height));
-    const band = { top: y, bottom: y + height };
-    for (const cell of row) Object.assign(cell, { y: y + (height - cell.height) / 2, band });
-    y += height + ROW_GAP;
-    return band;
+    const isPorts = (other) => other?.every((cell) => !cell.height);
+    const top = bottom + (at === 0 ? 0 : isPorts(row) || isPorts(rows[at - 1]) ? PORT_GAP : ROW_GAP);
+    bottom = top + height;
+    const band = { top, bottom };
+    for (const cell of row) Object.assign(cell, { y: top + (height - cell.height) / 2, band });
   });
   const width = Math.max(0, ...[...cells.values()].map((cell) => cell.x + cell.width / 2));
-  return { path, layout, cells, width, height: bands.length ? bands.at(-1).bottom : 0 };
+  return { path, layout, cells, width, height: bottom };
 }
 
 // Where a wire meets an item, from the middle of the item: a wire of an open module has its own place.
@@ -97,7 +99,7 @@ function collect(model, module, left, top, items, wires) {
   for (const cell of module.cells.values()) {
     const x = left + cell.x - cell.width / 2;
     const y = top + cell.y;
-    if (cell.height) items.push({ item: cell.item, x, y, width: cell.width, height: cell.height, frame: Boolean(cell.inner) });
+    if (cell.height) items.push({ item: cell.item, x, y, width: cell.width, height: cell.height });
     if (cell.inner) collect(model, cell.inner, x + (cell.width - cell.inner.width) / 2, y + HEADER, items, wires);
   }
   const { path, layout, cells } = module;
@@ -105,8 +107,8 @@ function collect(model, module, left, top, items, wires) {
     const [first, last, source] = [cells.get(wire[0]), cells.get(wire[1]), wire[2]];
     const start = left + first.x + portOf(first, `o:${source}`);
     const end = left + last.x + portOf(last, `i:${source}`);
-    // Ends of wires lie on the frame: above the header, and below the margin.
-    const from = first.item[0] === "i" ? top - HEADER : top + first.y + first.height;
+    // Wires enter below the header of the frame and leave at its lower edge.
+    const from = first.item[0] === "i" ? top : top + first.y + first.height;
     const to = last.item[0] === "o" ? top + module.height + MARGIN : top + last.y;
     wires.push({
       module: path, first: first.item, last: last.item, source,

@@ -80,12 +80,12 @@ class GraphView {
   // As much as can be read: all of it, or its beginning.
   begin() {
     const whole = this.viewport.begin(this.size, this.boxes);
-    this.output.textContent = `${this.items.size} boxes${whole ? "" : " from the top; Fit shows all"}`;
+    this.output.textContent = `${this.boxes.length} boxes${whole ? "" : " from the top; Fit shows all"}`;
   }
 
   fit() {
     this.viewport.fit(this.size);
-    this.output.textContent = `${this.items.size} boxes`;
+    this.output.textContent = `${this.boxes.length} boxes`;
   }
 
   // Open or close modules. The item that was acted on stays where it is; otherwise all is shown anew.
@@ -134,11 +134,11 @@ class GraphView {
     const sum = this.model.sumOf(members);
     const isPart = sum.measured && sum.measured < sum.kernels;
     const count = isPart ? `${sum.measured} of ${sum.kernels}` : `${members.length}`;
-    const open = this.model.open.has(key);
+    const frame = this.model.open.has(key);
     return {
-      kind: "module", label: `${open ? "▾" : "▸"} ${label}`, share: sum.share,
+      frame, kind: "module", label: frame ? `▾ ${label}` : label, share: sum.share,
       sub: [`${count} ${this.root.dataset.noun}`, timeText(sum)].filter(Boolean).join(" · "),
-      tooltip: `${key}\n${members.length} ${this.root.dataset.noun}; ${open ? "close" : "open"}`,
+      tooltip: `${key}\n${members.length} ${this.root.dataset.noun}; click to ${frame ? "close" : "open"}`,
     };
   }
 
@@ -227,7 +227,7 @@ class GraphView {
       box.classList.toggle("hit", items.has(box.dataset.item));
       box.classList.toggle("miss", this.query !== "" && !items.has(box.dataset.item));
     }
-    this.output.textContent = this.query ? `${this.hits.length} found` : `${this.items.size} boxes`;
+    this.output.textContent = this.query ? `${this.hits.length} found` : `${this.boxes.length} boxes`;
     this.at = -1;
   }
 

@@ -109,10 +109,10 @@ def test_the_page_and_its_json_say_what_became_of_it(
 
 
 def text_of(reader: Client, graph: Graph) -> str:
-    """The words of the page's part, which stands before the facts."""
+    """The words of the page's part, which stands before the drawing."""
     page = reader.get(graph.get_absolute_url()).content.decode()
     _, there, after = page.partition('<div id="graph-torch" data-live-part>')
-    part = after.partition('<div class="fact-groups">')[0]
+    part = after.partition('<div class="graph-split">')[0]
     return " ".join(unescape(strip_tags(part)).split()) if there else ""
 
 

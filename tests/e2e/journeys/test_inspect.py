@@ -74,7 +74,9 @@ class Journey:
         assert said["s0 (example)"].startswith("64 ")
         assert said["Samples"] == str(len(self.result.samples_ns))
         rows = [cells(row) for row in page.locator("#scheduled tbody tr").all()]
-        assert [under(row, "Kernel") for row in rows] == [f"selected {self.kernel.name}"] * 3
+        assert [under(row, "Kernel") for row in rows] == [
+            f"selected {self.kernel.name} \N{MULTIPLICATION SIGN}3"
+        ] * 3
         assert sum(numbers(under(row, "Median"))[0] for row in rows) == pytest.approx(3 * median_us)
         assert all(shows(under(row, "Share"), 100 / 3) for row in rows)
         assert all("emulated" in next(h for h in row if h.startswith("Median")) for row in rows)

@@ -44,9 +44,17 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
     median, *others = times
     of = "" if page.measured.is_whole else f" of {page.measured.measured}"
     return (
-        Column("position", "#", lambda row: row.position, Kind.WHOLE, note="in execution order"),
+        Column(
+            "position",
+            "#",
+            lambda row: row.position,
+            Kind.WHOLE,
+            note="execution order",
+            shown=False,
+        ),
         Column("node", "Node", lambda row: row.name, Kind.CODE),
-        Column("kind", "Kind", lambda row: row.kind),
+        Column("kind", "Kind", lambda row: row.kind, shown=False),
+        Column("op", "Op and problem", lambda row: f"{row.op} {row.problem}".strip() or None),
         median,
         Column(
             "share",
@@ -56,18 +64,42 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
             f"%{of}",
             f"of the sum of medians; {page.measured} nodes",
         ),
+        Column(
+            "roofline",
+            "Roofline",
+            lambda row: None if row.roofline is None else 100 * row.roofline,
+            Kind.SHARE,
+            "%",
+            "lower bound of the time by the board's memory bandwidth and matrix rate / median",
+            sparse=True,
+        ),
+        Column(
+            "bound",
+            "Limited by",
+            lambda row: row.bound or None,
+            note="what sets the lower bound",
+            sparse=True,
+        ),
         *(replace(column, shown=False) for column in others),
+        Column(
+            "calls",
+            "Calls",
+            lambda row: row.calls or None,
+            Kind.WHOLE,
+            note="nodes that its kernel serves",
+            shown=False,
+        ),
         Column("kernel", "Kernel", kernel_text, Kind.CODE),
-        Column("op", "Op and problem", lambda row: f"{row.op} {row.problem}".strip() or None),
-        Column("candidates", "Candidates", lambda row: row.candidates, Kind.WHOLE),
+        Column("candidates", "Candidates", lambda row: row.candidates, Kind.WHOLE, shown=False),
         Column(
             "illegal",
             "Illegal",
             lambda row: row.not_legal,
             Kind.WHOLE,
             note=f"configurations rejected by the rules of {page.target}",
+            shown=False,
         ),
-        Column("module", "Module", lambda row: row.module or None, Kind.CODE),
+        Column("module", "Module", lambda row: row.module or None, Kind.CODE, shown=False),
     )
 
 

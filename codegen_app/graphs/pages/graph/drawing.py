@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen_app.graphs.layout import Box, Layout, layered_layout
+from codegen_app.graphs.pages.graph.layout import Box, Layout, layered_layout
 from codegen_app.graphs.pages.graph.query import GraphPage, ScheduledRow, ViewNode
 
 

@@ -54,9 +54,9 @@ class ServingKernel(MeasuredRow):
 class ScheduledRow:
     """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1;
     ``least_ns`` the lower bound of its time by the roofline and ``bound`` what sets it; ``calls``
-    counts the nodes of the graph that its kernel serves; ``not_legal`` the configurations that a legality rule rejected for the page's target;
-    ``loop`` is the innermost loop that runs it at each step; ``after`` are the ids of the nodes
-    whose results it reads."""
+    counts the nodes of the graph that its kernel serves, ``not_legal`` the configurations that a
+    legality rule rejected for the page's target; ``loop`` is the innermost loop that runs it at
+    each step; ``after`` are the ids of the nodes whose results it reads."""
 
     id: int
     url: str

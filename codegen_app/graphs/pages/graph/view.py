@@ -40,8 +40,10 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         table = build_table("nodes", NODES, page.nodes, form.asked)
     elif view == GraphForm.KERNELS:
         columns = scheduled_columns(page)
-        form = TableForm(request.GET, columns)
-        table = build_table("scheduled", columns, page.scheduled, form.asked)
+        form = TableForm(request.GET, columns, by="-median" if page.measured.measured else "")
+        # Nodes that were not measured come last, by the lower bounds of their times.
+        rows = sorted(page.scheduled, key=lambda row: -(row.least_ns or 0.0))
+        table = build_table("scheduled", columns, rows, form.asked)
     tabs = [
         (
             text,

@@ -138,7 +138,7 @@ def _module_layout(module: _Module) -> ModuleLayout:
     for source, readers in module.readers.items():
         first = module.sources[source]
         box, bend = source.removeprefix("i:"), first
-        routed = []
+        routed: list[Wire] = []
         for reader in readers:
             length = ranks[reader] - ranks[first]
             (routed if 0 < length <= _LONGEST_ROUTE else direct).append((first, reader, box))
