@@ -195,6 +195,8 @@ def _aspect_differences(aspect: Aspect, finding: Finding, window: Window) -> Ite
     before_text, after_text = label(finding.before), label(finding.after)
     if aspect is Aspect.COMPILER:
         text = _compiler_change(finding.before.compiler, finding.after.compiler)
+    elif aspect is Aspect.CONFIGURATION:
+        text = _configuration_change(before_text, after_text)
     else:
         title = _TITLES.get(aspect, aspect.value)
         if aspect is Aspect.CODE:
@@ -220,6 +222,22 @@ def _compiler_change(before: Compiler, after: Compiler) -> str:
     if before.name != after.name:
         return f"compiler {before.name} {before.version} → {after.name} {after.version}"
     if before.version != after.version:
-        return f"{before.name} {before.version} → {after.version}"
+        versions = [one.version.removeprefix(f"{one.name} ") for one in (before, after)]
+        return f"{before.name} {versions[0]} → {versions[1]}"
     flags = [" ".join(compiler.flags) or "none" for compiler in (before, after)]
     return f"compiler flags {flags[0]} → {flags[1]}"
+
+
+def _configuration_change(before: str, after: str) -> str:
+    """Return the parameters that differ between two configurations (``facts.configuration_of``);
+    both as a whole if a value contains their separator."""
+    parts = [text.split(", ") for text in (before, after)]
+    if not all("=" in part for side in parts for part in side):
+        return f"{Aspect.CONFIGURATION.value} {before} → {after}"
+    old, new = (dict(part.split("=", 1) for part in side) for side in parts)
+    changed = [
+        f"{name} {old.get(name, 'not set')} → {new.get(name, 'not set')}"
+        for name in sorted({**old, **new})
+        if old.get(name) != new.get(name)
+    ]
+    return f"{Aspect.CONFIGURATION.value} {', '.join(changed)}"

@@ -73,6 +73,7 @@ def _add_run(
         run.revision.commit,
         repository=history.REPOSITORY,
         at=datetime.fromisoformat(run.revision.date),
+        subject=run.revision.subject,
     )
     for place, task in enumerate(run.tasks):
         if (task.problem, measured_at) in known:

@@ -2,10 +2,12 @@
 
 const MANY = 1200; // points from which on markers would only hide each other
 const MOST_LINES = 80; // of the environment
+const TICKS = 10; // labels of revisions
+const WIDTH = 0.6; // of a revision with several points, in steps
 const THIN = 24; // changes from which on their ratios have no room
 
 export function figureOf(chart, state, colours, marked) {
-  const x = state.x === "revision" ? byRevision(chart) : byTime(chart);
+  const x = axisOf(chart, state);
   const tokens = (number) => colours(`--series-${(number % 7) + 1}`);
   const several = chart.series.length > 1;
   const data = [];
@@ -20,12 +22,16 @@ export function figureOf(chart, state, colours, marked) {
   return { data, layout: layoutOf(chart, state, x, shapes) };
 }
 
-function byTime(chart) {
-  const at = (ms) => new Date(chart.epoch + ms).toISOString().slice(0, 23);
-  return { of: (one) => one.columns.ms.map(at), at: (one, ms) => at(ms), axis: { type: "date" } };
+export function axisOf(chart, state) {
+  return state.x === "revision" ? byRevision(chart) : byTime(chart);
 }
 
-// Revisions in the order of their first point; the points of one stand above each other.
+function byTime(chart) {
+  const at = (ms) => new Date(chart.epoch + ms).toISOString().slice(0, 23);
+  return { of: (one) => one.columns.ms.map(at), at: (one, ms) => at(ms), ticks: () => ({}), axis: { type: "date" } };
+}
+
+// Revisions in the order of their first point, with equal steps; the points of one side by side.
 function byRevision(chart) {
   const first = new Map();
   for (const { revision, ms } of chart.series.flatMap((one) => [one.columns, one.branches, one.set_aside])) {
@@ -33,21 +39,27 @@ function byRevision(chart) {
   }
   const ordered = [...first.keys()].sort((a, b) => first.get(a) - first.get(b));
   const place = new Map(ordered.map((revision, n) => [revision, n]));
-  const step = Math.max(1, Math.ceil(ordered.length / 10));
-  const shown = ordered.map((_, n) => n).filter((n) => n % step === 0);
-  return {
-    of: (one) => one.columns.revision.map((revision) => place.get(revision)),
-    at: (one, ms) => {
-      const n = one.columns.ms.findIndex((each) => each >= ms);
-      return place.get(one.columns.revision[n < 0 ? one.columns.ms.length - 1 : n]);
-    },
-    axis: {
-      type: "linear",
-      tickvals: shown,
-      ticktext: shown.map((n) => clipped(chart.revisions[ordered[n]], 14)),
-      title: { text: "revision" },
-    },
+  const of = (one) => {
+    const counts = new Map();
+    for (const revision of one.columns.revision) counts.set(revision, (counts.get(revision) ?? 0) + 1);
+    const seen = new Map();
+    return one.columns.revision.map((revision) => {
+      const [n, count] = [seen.get(revision) ?? 0, counts.get(revision)];
+      seen.set(revision, n + 1);
+      return place.get(revision) + ((n + 0.5) / count - 0.5) * WIDTH;
+    });
   };
+  const at = (one, ms) => {
+    const n = one.columns.ms.findIndex((each) => each >= ms);
+    return of(one).at(n < 0 ? -1 : n);
+  };
+  const ticks = (range) => {
+    const [from, to] = range ? range.map(Number) : [0, ordered.length - 1];
+    const step = Math.max(1, Math.ceil((to - from) / TICKS));
+    const shown = ordered.map((_, n) => n).filter((n) => n % step === 0);
+    return { tickvals: shown, ticktext: shown.map((n) => clipped(chart.revisions[ordered[n]], 14)) };
+  };
+  return { of, at, ticks, axis: { type: "linear", title: { text: "revision" }, zeroline: false } };
 }
 
 function valuesOf(one, state) {
@@ -131,8 +143,11 @@ function hover(chart, one, n) {
   return [
     `${show(value[n])} ${plainText(one.shown_unit)} (${interval}), n = ${one.columns.n[n]}`,
     `${plainText(clipped(chart.revisions[revision[n]], 40))} ${plainText(clipped(chart.branches[revision[n]], 20))}`,
+    plainText(chart.subjects[revision[n]]),
     `${moment(chart, ms[n])}, ${kind}`,
-  ].join("<br>");
+  ]
+    .filter(Boolean)
+    .join("<br>");
 }
 
 function levels({ one, x, y, colour }) {
@@ -272,7 +287,7 @@ function layoutOf(chart, state, x, shapes) {
   const emulated = chart.series.some((each) => each.emulated) ? " (emulated)" : "";
   const title = state.scale === "relative" ? "of the first level" : `${plainText(units.join(", "))}`;
   return {
-    xaxis: { ...x.axis, ...(state.range ? { range: numbers(state.range, state.x) } : { autorange: true }) },
+    xaxis: { ...x.axis, ...x.ticks(state.range), ...(state.range ? { range: numbers(state.range, state.x) } : { autorange: true }) },
     yaxis: {
       title: { text: `${title}${kinds}${emulated}` },
       type: state.scale === "log" ? "log" : "linear",

@@ -1,7 +1,7 @@
 // The chart of a history: fetched as columns, drawn by Plotly, its state kept in the address.
 
 import { colour, drawn, frame, lines } from "../web/charts.js";
-import { figureOf } from "./history-figure.js";
+import { axisOf, figureOf } from "./history-figure.js";
 
 const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
 const NARROW = 600;
@@ -54,7 +54,7 @@ class History {
     const units = new Set(this.chart.series.map((one) => one.unit));
     const scale = given.get("scale") ?? "linear";
     return {
-      x: given.get("x") === "revision" ? "revision" : "time",
+      x: ["time", "revision"].includes(given.get("x")) ? given.get("x") : this.chart.axis,
       scale: units.size > 1 ? "relative" : ["log", "relative"].includes(scale) ? scale : "linear",
       isForced: units.size > 1 && scale !== "relative",
       range: given.get("from") && given.get("to") ? [given.get("from"), given.get("to")] : null,
@@ -97,10 +97,21 @@ class History {
       else if (point.customdata) this.open(...point.customdata);
     });
     this.element.on("plotly_relayout", (changes) => {
-      if (changes["xaxis.autorange"]) return this.set(NO_ZOOM);
+      if (changes["xaxis.autorange"]) {
+        this.set(NO_ZOOM);
+        return this.label();
+      }
       const range = changes["xaxis.range"] ?? [changes["xaxis.range[0]"], changes["xaxis.range[1]"]];
-      if (range[0] !== undefined) this.set({ from: short(range[0]), to: short(range[1]) });
+      if (range[0] === undefined) return;
+      this.set({ from: short(range[0]), to: short(range[1]) });
+      this.label(range);
     });
+  }
+
+  // The revisions in sight have labels.
+  label(range = null) {
+    const { tickvals, ticktext } = axisOf(this.chart, this.state).ticks(range);
+    if (tickvals) globalThis.Plotly.relayout(this.element, { "xaxis.tickvals": tickvals, "xaxis.ticktext": ticktext });
   }
 
   // Under a change's triangle lies a point: whichever of the two is nearer, the change is opened.

@@ -290,6 +290,80 @@ def test_levels_go_from_change_to_change_and_relative_is_to_the_first() -> None:
     assert [each["withdrawn"] for each in one.changes] == [False, True]
 
 
+def test_the_axis_is_by_revision_where_times_clump(reader: Client) -> None:
+    steady, clumped = make.series(points=12), make.series(points=12)
+    for n in range(12):
+        make.datum(series=steady, at=NOW + timedelta(days=n))
+        make.datum(series=clumped, at=NOW + timedelta(days=n // 6 * 30, minutes=n))
+    assert history_chart([steady.pk]).axis == "time"
+    assert history_chart([clumped.pk]).axis == "revision"
+    assert "by revision" in reader.get(f"{clumped.get_absolute_url()}?x=time").content.decode()
+
+
+def test_a_point_on_the_chart_has_the_subject_of_its_commit() -> None:
+    series = make.series(points=1)
+    subject = "Choose the tile by the shape " + "x" * 100
+    make.datum(series=series, revision=make.revision(subject=subject))
+    chart = history_chart([series.pk])
+    assert chart.subjects == (subject[:80],)
+
+
+# ── the answer ──────────────────────────────────────────────────────────────
+
+
+def test_the_first_lines_say_how_much_slower_since_which_commit_and_why(reader: Client) -> None:
+    series = history([100.0] * 20 + [150.0] * 4, problem="softmax")
+    owner = User.objects.create_user("kim")
+    alert = make.regression(assignee=owner)
+    explanation = {"reasons": ["the source differs"], "next_step": "look at the diff"}
+    change = step(series, 20, cause="code", explanation=explanation, alert=alert)
+    commit = {"subject": "Pad the tile", "author": "A. Author", "repository": "https://forge/o/n"}
+    Revision.objects.filter(pk__in=(change.revision_id, change.previous_id)).update(**commit)
+    page = history_page(series.pk)
+    assert page.answer is not None
+    movement = page.answer.movement
+    assert movement is not None
+    assert (movement.ratio, movement.low, movement.high) == (1.5, change.low, change.high)
+    assert (movement.n_before, movement.n_after, movement.verdict) == (20, 4, "slower")
+    text = " ".join(reader.get(series.get_absolute_url()).content.decode().split())
+    for part in (
+        *("\N{MULTIPLICATION SIGN}1.500</span> slower", "than 7 days before the latest point"),
+        *(
+            "95% interval 1.490 \N{EN DASH} 1.510",
+            "n = 20, 4",
+            "Pad the tile (A. Author)",
+            "commits between",
+        ),
+        *("<strong>code</strong> (the source differs)", "<dd>kim</dd>", "Look at the diff."),
+        f"Alert {alert.pk}: new",
+    ):
+        assert part in text, part
+
+
+def test_changes_of_a_week_are_combined_and_older_ones_are_the_last_change(reader: Client) -> None:
+    series = history([100.0] * 20 + [200.0] * 3 + [120.0] * 3)
+    up, down = step(series, 20), step(series, 23)
+    answer = history_page(series.pk).answer
+    assert answer is not None
+    assert answer.movement is not None
+    assert answer.movement.ratio == pytest.approx(1.2)
+    assert (answer.movement.n_before, answer.movement.n_after) == (20, 3)
+    assert answer.movement.low is not None
+    assert answer.movement.low < 1.2 * down.low / down.ratio, "the errors of both count"
+    assert answer.explained is not None
+    assert answer.explained.change.id == up.pk, "the change that made it slower"
+    old = history([100.0] * 10 + [150.0] * 12)
+    change = step(old, 10)
+    answer = history_page(old.pk).answer
+    assert answer is not None
+    assert answer.movement is None
+    assert answer.explained is not None
+    assert answer.explained.change.id == change.pk
+    text = reader.get(old.get_absolute_url()).content.decode()
+    assert "No change in the 7 days before." in text
+    assert "Last change" in text
+
+
 def test_only_as_many_points_as_are_drawn_are_read_the_latest_ones(
     monkeypatch: pytest.MonkeyPatch, reader: Client
 ) -> None:

@@ -156,14 +156,20 @@ def test_who_must_not_compare_asks_for_what_one_alone_knows() -> None:
 
 def test_the_compilers_version_and_flags() -> None:
     assert "rocm 7.1.0 → 7.2.0" in sentences(point(), recompiled(point(), 120.0))
+    before = replace(point(), compiler=replace(point().compiler, version="rocm clang 22"))
+    after = replace(point(120.0), compiler=replace(point().compiler, version="rocm clang 23"))
+    assert "rocm clang 22 → clang 23" in sentences(before, after)
     flags = replace(point().compiler, flags=("-O3", "-ffast-math"))
     after = replace(point(120.0), compiler=flags)
     assert sentences(point(), after) == ["compiler flags -O3 → -O3 -ffast-math"]
 
 
-def test_a_configuration() -> None:
-    assert "configuration BLOCK_M=64 → BLOCK_M=128" in sentences(
-        point(), chosen_anew(point(), 120.0)
+def test_a_configuration_is_told_by_its_changed_parameters() -> None:
+    assert "configuration BLOCK_M 64 → 128" in sentences(point(), chosen_anew(point(), 120.0))
+    before = replace(point(), configuration="BLOCK_K=64, BLOCK_M=64, SPLIT_K=1")
+    after = replace(point(120.0), configuration="ASYNC=1, BLOCK_K=64, BLOCK_M=128")
+    assert "configuration ASYNC not set → 1, BLOCK_M 64 → 128, SPLIT_K 1 → not set" in sentences(
+        before, after
     )
 
 

@@ -6,18 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
+from itertools import pairwise
+from statistics import mean, median
 from typing import Any, NamedTuple
 
 from django.db import connection
 
 from codegen_app.tracking.models import VALID, Change, Series
+from codegen_app.tracking.pages.history.answer import difference_sentences
 from codegen_app.tracking.pages.history.branches import ALL_BRANCHES
+from codegen_app.tracking.pages.history.form import REVISION, TIME
 from codegen_app.tracking.pages.history.query import (
     BaselineRow,
     NoteRow,
     baselines_of,
-    difference_sentences,
     notes_of,
 )
 from codegen_app.tracking.queries.environment_marks import Mark, PointEnvironment, environment_marks
@@ -34,6 +36,8 @@ from scheduler.track.units import scale_of
 
 MAX_POINTS = 5_000  # points of one series
 MAX_POINTS_TOTAL = 12_000  # points of all series of a chart
+MAX_SUBJECT = 80  # characters of a commit's subject
+CLUMPED = 8  # times that revisions follow each other faster than on average, in the median
 POINTS_BEFORE, POINTS_AFTER = 60, 40  # points around a change in its own chart
 
 _VALID = VALID.format(datum="datum")
@@ -79,7 +83,9 @@ SELECT * FROM (
      ORDER BY at, id LIMIT {POINTS_AFTER})
 ) AS d ORDER BY d.ms, d.id
 """  # noqa: S608 - our own numbers
-_REVISIONS = "SELECT id, name, branch FROM codegen_app_revision WHERE id = ANY(%s)"
+_REVISIONS = f"""
+SELECT id, name, branch, left(subject, {MAX_SUBJECT}) FROM codegen_app_revision WHERE id = ANY(%s)
+"""  # noqa: S608 - our own number
 # Fields that do not describe an environment stay in the database: resources are long.
 _CONDITIONS = """
 SELECT id, (facts - '{resources,config,kernel,source,source_digest,code_digest}'::text[])::text
@@ -138,12 +144,16 @@ class ChartSeries:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart of several series; ``revisions`` are their names in order of first appearance.
-    ``low`` and ``high`` of fewer than ``least_samples`` are the range, else a 95% interval."""
+    """A chart of several series; ``revisions`` are their names in order of first appearance,
+    ``subjects`` those of their commits. ``axis`` is the horizontal axis that suits the points:
+    by revision if these clump in time. ``low`` and ``high`` of fewer than ``least_samples`` are the
+    range, else a 95% interval."""
 
     epoch: int
+    axis: str
     revisions: tuple[str, ...]
     branches: tuple[str, ...]
+    subjects: tuple[str, ...]
     origins: tuple[str, ...]
     least_points: int
     least_samples: int
@@ -213,7 +223,7 @@ def _chart(
     keys_of_revisions = dict.fromkeys(point.revision for point in all_points)
     revisions = {key: index for index, key in enumerate(keys_of_revisions)}
     found = _fetch_rows(_REVISIONS, [list(revisions)])
-    names = {pk: (_short_revision(name), branch) for pk, name, branch in found}
+    names = {pk: (_short_revision(name), *texts) for pk, name, *texts in found}
     conditions = {point.conditions for point in points}
     environments: dict[int, str] = dict(_fetch_rows(_CONDITIONS, [list(conditions)]))
     changes: dict[int, list[Change]] = {key: [] for key in keys}
@@ -235,8 +245,10 @@ def _chart(
             grouped[point.series].append(point._replace(ms=since, revision=index))
     return Chart(
         epoch=epoch,
+        axis=_suitable_axis(all_points),
         revisions=tuple(names[key][0] for key in revisions),
         branches=tuple(names[key][1] for key in revisions),
+        subjects=tuple(names[key][2] for key in revisions),
         origins=tuple(ORIGINS.values()),
         least_points=MIN_POINTS,
         least_samples=MIN_INTERVAL_SAMPLES,
@@ -256,6 +268,17 @@ def _chart(
             for series in shown
         ),
     )
+
+
+def _suitable_axis(points: Sequence[_Point]) -> str:
+    """Return the axis by revision if the revisions clump in time: by time, most points would lie
+    above each other."""
+    first: dict[int, int] = {}
+    for point in points:
+        first[point.revision] = min(point.ms, first.get(point.revision, point.ms))
+    times = sorted(first.values())
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    return REVISION if len(gaps) > 1 and CLUMPED * median(gaps) < mean(gaps) else TIME
 
 
 def _chart_series(

@@ -27,7 +27,9 @@ class DefaultChoiceField(forms.ChoiceField):
         super().__init__(
             required=False,
             choices=[(name, name) for name in self.names],
-            error_messages={"invalid_choice": f"must be one of: {', '.join(self.names)}."},
+            error_messages={
+                "invalid_choice": f"must be one of: {', '.join(filter(None, self.names))}."
+            },
         )
 
     def clean(self, value: Any) -> str:
@@ -92,12 +94,12 @@ class SeriesForm(QueryForm):
 
 
 class HistoryForm(QueryForm):
-    """The axes; ``with``: series beside the page's own; ``until``: the time of the latest point
-    shown; ``from`` and ``to``: the chart's zoom, which it reads itself; ``change``: the change
-    whose neighbourhood is shown alone; ``branch``: the branch whose points are shown beside the
-    history, or ``ALL_BRANCHES``."""
+    """The axes, without ``x`` the one that suits the points; ``with``: series beside the page's
+    own; ``until``: the time of the latest point shown; ``from`` and ``to``: the chart's zoom, which
+    it reads itself; ``change``: the change whose neighbourhood is shown alone; ``branch``: the
+    branch whose points are shown beside the history, or ``ALL_BRANCHES``."""
 
-    x = DefaultChoiceField((TIME, REVISION))
+    x = DefaultChoiceField(("", TIME, REVISION))
     scale = DefaultChoiceField((LINEAR, LOG, RELATIVE))
     until = Text()
     change = Number()

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from codegen_app.graphs.models import TemplateNode
 from codegen_app.tracking.models import (
@@ -16,6 +15,7 @@ from codegen_app.tracking.models import (
     EventKind,
     Series,
 )
+from codegen_app.tracking.pages.history.answer import Answer, difference_sentences, history_answer
 from codegen_app.tracking.pages.history.branches import BranchRow, branch_rows
 from codegen_app.tracking.queries.series_findings import FindingRow, current_findings
 from codegen_app.tracking.queries.series_rules import SHOWN_RULES, SeriesRules, series_rules
@@ -31,12 +31,10 @@ from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_r
 from codegen_app.tracking.services.branch_notes import untracked_note
 from codegen_app.tracking.services.point_notes import annotations_of
 from codegen_app.web.row import username
-from scheduler.track.differences import Aspect
 
 MAX_BESIDE = 7  # series beside the page's own: one per colour
 MAX_CHANGES = 200
 MAX_ALIKE = 24
-_NOT_ENVIRONMENT = {Aspect.REVISION, Aspect.SOURCE, Aspect.CODE}
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,7 @@ class ChangeRow:
 
     moved: ChangeSummary
     series: int
+    subject: str
     differs: tuple[str, ...]
 
 
@@ -81,15 +80,16 @@ class OtherSeries:
 
 @dataclass(frozen=True)
 class HistoryPage:
-    """A series and those beside it. ``rules`` are the settings in effect for the series;
-    ``changes`` are the latest of all shown series, ``more_changes``: there are more; ``node`` links
-    to the problem's node if the problem is ours; ``alike`` are other series of the same metric of
-    that problem: at other sizes, on other devices; ``branches`` are those with the newest points
-    beside the history, and ``untracked`` is why there is no history, if all points are of
-    branches."""
+    """A series and those beside it. ``answer`` is None without points of the trunk; ``rules`` are
+    the settings in effect for the series; ``changes`` are the latest of all shown series,
+    ``more_changes``: there are more; ``node`` links to the problem's node if the problem is ours;
+    ``alike`` are other series of the same metric of that problem: at other sizes, on other devices;
+    ``branches`` are those with the newest points beside the history, and ``untracked`` is why there
+    is no history, if all points are of branches."""
 
     head: SeriesHead
     latest: PointValue | None
+    answer: Answer | None
     first_at: datetime | None
     last_at: datetime | None
     unchecked: bool
@@ -110,11 +110,8 @@ class HistoryPage:
     findings: tuple[FindingRow, ...]
 
     @property
-    def last_change(self) -> ChangeSummary | None:
-        """The latest change of the series itself that was not withdrawn."""
-        moved = [row.moved for row in self.changes if row.series == self.head.id]
-        standing = [change for change in moved if not change.withdrawn]
-        return max(standing, key=lambda change: change.at, default=None)
+    def has_subjects(self) -> bool:
+        return any(row.subject for row in self.changes)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -123,7 +120,7 @@ class HistoryPage:
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
-    """Return a series by number, with others beside it (10 queries, at most 12 more for points of
+    """Return a series by number, with others beside it (11 queries, at most 12 more for points of
     branches). Raises ``Series.DoesNotExist``."""
     keys = [pk, *beside]
     found = Series.objects.select_related(*SHOWN_RULES).in_bulk(keys)
@@ -140,17 +137,25 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         alike = alike.filter(problem=series.problem)
     units = {row.pk: row.unit for row in shown}
     alike = alike.exclude(pk__in=units).order_by("-last_at", "-pk")
+    found_changes = list(
+        Change.objects.filter(series__in=units)
+        .select_related("revision", "previous", "alert__assignee")
+        .order_by("-at", "-pk")[: MAX_CHANGES + 1]
+    )
     changes = [
         ChangeRow(
-            change_summary(row, units[row.series_id]), row.series_id, difference_sentences(row)
+            change_summary(row, units[row.series_id]),
+            row.series_id,
+            row.revision.subject,
+            difference_sentences(row),
         )
-        for row in Change.objects.filter(series__in=units)
-        .select_related("revision", "previous", "alert")
-        .order_by("-at", "-pk")[: MAX_CHANGES + 1]
+        for row in found_changes
     ]
+    standing = [row for row in found_changes if row.series_id == pk and row.withdrawn_at is None]
     return HistoryPage(
         head=series_head(series),
         latest=latest.get(pk),
+        answer=history_answer(series, latest[pk].at, standing) if pk in latest else None,
         first_at=series.first_at,
         last_at=series.last_at,
         unchecked=series.unchecked_from is not None,
@@ -170,15 +175,6 @@ def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
         untracked=untracked_note(series),
         findings=current_findings(pk),
     )
-
-
-def difference_sentences(change: Change, most: int = 3) -> tuple[str, ...]:
-    """Return sentences of the differences at the point of the change; differences that are only
-    digests are left out if there are others."""
-    found: list[Any] = change.explanation.get("differences", [])
-    here = [row for row in found if row.get("here", True)]
-    telling = [row for row in here if row.get("aspect") not in _NOT_ENVIRONMENT] or here
-    return tuple(str(row.get("sentence", "")) for row in telling[:most])
 
 
 def baselines_of(series: Sequence[int]) -> dict[int, tuple[BaselineRow, ...]]:
