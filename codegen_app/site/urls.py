@@ -25,7 +25,12 @@ from codegen_app.kernels.pages.kernel.actions import (
     model_kernel,
     modelled_report,
 )
-from codegen_app.kernels.pages.kernel.files import build_file, kernel_source, listing_lines
+from codegen_app.kernels.pages.kernel.files import (
+    build_file,
+    kernel_source,
+    listing_index,
+    listing_lines,
+)
 from codegen_app.kernels.pages.kernel.view import kernel
 from codegen_app.kernels.pages.kernels.view import kernels
 from codegen_app.kernels.queries.fingerprints import kernel_fingerprint
@@ -137,6 +142,7 @@ urlpatterns = [
     path("packings/<int:pk>/bundle.zip", packed_bundle, name="packed_bundle"),
     path("packings/<int:pk>/cancel", cancel_packing, name="cancel_packing"),
     path("kernels/<slug:name>/<int:build>/lines/<int:first>", listing_lines, name="kernel_lines"),
+    path("kernels/<slug:name>/<int:build>/index.json", listing_index, name="kernel_index"),
     *with_json_view("kernels/<slug:name>/<int:build>/headers/<path:file>", header, "header", PLAIN),
     *with_json_view("instructions/<str:target>/<str:mnemonic>", instruction, "instruction"),
     path("kernels/<slug:name>/<int:build>/<str:file>", build_file, name="kernel_download"),

@@ -10,7 +10,7 @@ from pygments.lexers.python import PythonLexer
 
 from codegen_app.web.highlighting import highlight_lines
 
-CHUNK = 250  # lines per request of the browser
+CHUNK = 125  # lines per request of the browser
 ROWS = 25  # lines laid out at once, in a fraction of a frame's time
 
 

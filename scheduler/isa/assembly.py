@@ -73,6 +73,7 @@ class _Reader(ListingBuilder):
                 falls_through=self._syntax.falls_through(mnemonic),
                 header=header,
                 header_line=header_line if header else 0,
+                callers=self._callers,
             )
         )
         return LineKind.INSTRUCTION
@@ -84,8 +85,10 @@ class _Reader(ListingBuilder):
             self._inlined = header, line
             self._source_line = line if name == self._source_file else 0
             # Code inlined from a header has the line that called it.
-            if self._source_line == 0 and (site := self._call_site.search(text)):
-                self._source_line = int(site[1])
+            sites = [int(site) for site in self._call_site.findall(text)]
+            if self._source_line == 0 and sites:
+                self._source_line, *sites = sites
+            self._callers = tuple(dict.fromkeys(sites))
         elif match := _FILE.match(text):
             file, folder, name, md5 = match.groups()
             header = header_of(f"{folder or ''}/{name}")

@@ -30,7 +30,8 @@ class Instruction:
     excludes comments. An instruction that does not fall through is never followed by the next one.
     A ``conditional`` one is skipped in threads whose ``predicate`` says so; a reader may omit the
     predicate. An instruction inlined from one of Kiln's headers names the header as the compiler
-    was given it (``common/kiln/mma.h``), with the line there."""
+    was given it (``common/kiln/mma.h``), with the line there. ``callers`` are the lines of the
+    kernel's source that called the code of ``source_line``, the innermost first."""
 
     line: int
     mnemonic: str
@@ -43,6 +44,7 @@ class Instruction:
     predicate: str = ""
     header: str = ""
     header_line: int = 0
+    callers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,7 @@ class ListingBuilder(ABC):
         self._labels: dict[str, int] = {}
         self._source_line = 0
         self._inlined: tuple[str, int] = ("", 0)  # the header and line of inlined code
+        self._callers: tuple[int, ...] = ()
 
     def read(self, text: str) -> Listing:
         lines = text.splitlines()

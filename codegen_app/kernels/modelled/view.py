@@ -75,7 +75,8 @@ class LoopRow:
 class InstructionRow:
     """The figures of one instruction: cycles of one wave in the whole launch, the others per
     execution. ``share`` is its part of all cycles that a wave stalls, ``line`` its line of the
-    listing (0 if not in the listing), ``source`` its line of the source, 0 for none."""
+    listing (0 if not in the listing), ``source`` its line of the source, 0 for none; ``callers``
+    are the lines that it was inlined through, ``header`` its header's name and line."""
 
     index: int
     line: int
@@ -91,6 +92,8 @@ class InstructionRow:
     requests: float | None
     bytes_used: float | None
     bytes_moved: float | None
+    callers: tuple[int, ...] = ()
+    header: str = ""
 
     @property
     def reason(self) -> str:
@@ -101,11 +104,13 @@ class InstructionRow:
 @dataclass(frozen=True)
 class LineRow:
     """A line of the source: the cycles that a wave stalls at its instructions, their share of the
-    total, and its heat level (1 to ``HEAT_LEVELS``)."""
+    total, and its heat level (1 to ``HEAT_LEVELS``, 0 without stalls). ``inclusive`` is the share
+    with the lines that were inlined here."""
 
     stall: float
     share: float
     heat: int
+    inclusive: float
 
 
 @dataclass(frozen=True)
@@ -264,12 +269,15 @@ def _instructions(
     rows = []
     for row in launch.instructions:
         line = line_of.get(row.index, 0)
+        place = listing.lines[line - 1] if listing and line else None
         rows.append(
             build_row(
                 InstructionRow,
                 row,
                 line=line,
-                source=listing.lines[line - 1].source if listing and line else 0,
+                source=place.source if place else 0,
+                callers=place.callers if place else (),
+                header=place.header_name if place else "",
                 text=" ".join(text[line - 1].split(";")[0].split()) if listing and line else "",
                 share=row.stall / total_stall if total_stall else 0.0,
                 reasons={reason.value: cycles for reason, cycles in row.reasons.items()},
@@ -282,15 +290,23 @@ def _source_lines(instructions: Iterable[InstructionRow]) -> dict[int, LineRow]:
     """Return the lines of the source, their heat relative to the hottest line's share."""
     stalls: dict[int, float] = defaultdict(float)
     shares: dict[int, float] = defaultdict(float)
+    inclusive: dict[int, float] = defaultdict(float)
     for row in instructions:
         if row.source and row.stall > 0:
             stalls[row.source] += row.stall
             shares[row.source] += row.share
+            for number in {row.source, *row.callers}:
+                inclusive[number] += row.share
     hottest = max(shares.values(), default=0.0)
     return {
         number: LineRow(
-            stalls[number], share, min(HEAT_LEVELS, 1 + int(HEAT_LEVELS * share / hottest))
+            stall=stalls[number],
+            share=shares[number],
+            heat=min(HEAT_LEVELS, 1 + int(HEAT_LEVELS * shares[number] / hottest))
+            if shares[number] >= _LEAST_SHARE
+            else 0,
+            inclusive=share,
         )
-        for number, share in sorted(shares.items())
+        for number, share in sorted(inclusive.items())
         if share >= _LEAST_SHARE
     }

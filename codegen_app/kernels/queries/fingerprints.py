@@ -11,7 +11,11 @@ from __future__ import annotations
 from django.db import connection
 
 _KERNEL = """
-WITH kernel AS (SELECT id, ctid, xmin FROM codegen_app_generatedkernel WHERE name = %s)
+WITH kernel AS (SELECT id, ctid, xmin FROM codegen_app_generatedkernel WHERE name = %s),
+problem AS (
+    SELECT DISTINCT problem_id
+    FROM codegen_app_benchmarkresult AS result JOIN kernel ON kernel.id = result.kernel_id
+)
 SELECT md5(string_agg(of || ' ' || at || ' ' || by, ',' ORDER BY of, at)) FROM (
     SELECT 'kernel' AS of, ctid::text AS at, xmin::text AS by FROM kernel
     UNION ALL
@@ -28,6 +32,12 @@ SELECT md5(string_agg(of || ' ' || at || ' ' || by, ',' ORDER BY of, at)) FROM (
     FROM codegen_app_modelling AS modelling
     JOIN codegen_app_build AS build ON build.id = modelling.build_id
     JOIN kernel ON kernel.id = build.kernel_id
+    UNION ALL
+    SELECT 'others', count(*)::text, max(id)::text
+    FROM codegen_app_benchmarkresult WHERE problem_id IN (SELECT problem_id FROM problem)
+    UNION ALL
+    SELECT 'selection', ctid::text, xmin::text
+    FROM codegen_app_selection WHERE problem_id IN (SELECT problem_id FROM problem)
     UNION ALL
     SELECT DISTINCT 'graph', graph.ctid::text, graph.xmin::text
     FROM codegen_app_graph AS graph

@@ -22,7 +22,8 @@ class ListingLine:
     compiler-generated ones; ``depth`` its loop depth; ``live`` the live vector registers at it,
     None if unknown; ``jump`` the listing's line that it branches to, 0 for none. ``block`` is the
     number of the basic block that begins here (from 1), 0 on other lines. ``header`` is the header
-    of ours that it was inlined from, ``header_line`` the line there.
+    of ours that it was inlined from, ``header_line`` the line there; ``callers`` are the lines of
+    the source that it was inlined through, the innermost first.
     """
 
     kind: str
@@ -36,6 +37,14 @@ class ListingLine:
     block: int = 0
     header: str = ""
     header_line: int = 0
+    callers: tuple[int, ...] = ()
+
+    @property
+    def header_name(self) -> str:
+        """The short name of its header with the line there (``mma:26``); "" for none. A compiler's
+        own instruction has no line."""
+        name = self.header.rpartition("/")[2].removesuffix(".h")
+        return f"{name}:{self.header_line}" if self.header_line else name
 
 
 @dataclass(frozen=True)
@@ -166,6 +175,7 @@ def read_listing(text: str, target: Target) -> ListingView:
                 block=begins.get(index, 0),
                 header=instruction.header,
                 header_line=instruction.header_line,
+                callers=instruction.callers,
             )
         blocks = _block_rows(function, at_label)
         inner = function.inner_loop()

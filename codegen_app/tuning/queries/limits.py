@@ -22,13 +22,16 @@ from scheduler.tuning import roofline
 from scheduler.tuning.work import Work
 
 _MAX_RESULTS = 2000
+BOUND_TEXTS = {"memory": "memory bandwidth", "products": "matrix rate"}
 
 
 @dataclass(frozen=True)
 class MeasuredPoint(MeasuredRow):
     """The current measurement of a kernel on a GPU. ``share`` is the achieved part of the board's
-    limit, None if the board is not in the table."""
+    limit, None if the board is not in the table; ``bound`` is the resource that sets the limit
+    (memory, products), ``least_ns`` the limit."""
 
+    result: int
     kernel: str
     url: str
     device: str
@@ -38,6 +41,13 @@ class MeasuredPoint(MeasuredRow):
     intensity: float | None
     operations_per_s: float | None
     share: float | None
+    least_ns: float | None
+    bound: str
+
+    @property
+    def bound_text(self) -> str:
+        """The resource that sets its lower bound; "" if that is unknown."""
+        return BOUND_TEXTS.get(self.bound, "")
 
 
 @dataclass(frozen=True)
@@ -146,13 +156,12 @@ def limits(
         environment, time_ns = result.environment, result.median_ns
         board = targets.board_of(environment.target, environment.device_name)
         point_work = by_bindings.get(_key(result.bindings, used))
-        point_intensity = share = None
-        if point_work is not None:
-            point_intensity = roofline.intensity(point_work)
-            share = roofline.limit(point_work, board).least_ns / time_ns if board else None
+        limit = roofline.limit(point_work, board) if point_work and board else None
+        point_intensity = roofline.intensity(point_work) if point_work else None
         point = build_row(
             MeasuredPoint,
             result,
+            result=result.pk,
             kernel=result.kernel.name,
             url=result.kernel.get_absolute_url(),
             device=environment.device_name,
@@ -164,7 +173,9 @@ def limits(
             operations_per_s=1e9 * point_intensity.operations / time_ns
             if point_intensity
             else None,
-            share=share,
+            share=limit.least_ns / time_ns if limit else None,
+            least_ns=limit.least_ns if limit else None,
+            bound=limit.bound if limit else "",
         )
         points.append(point)
     here = [point for point in points if _key(point.bindings, used) == shown_sizes]

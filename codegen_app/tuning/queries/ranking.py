@@ -17,7 +17,7 @@ from codegen_app.kernels.models import Build
 from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
 from codegen_app.tuning.queries import serving
 from codegen_app.tuning.queries.coverage import Coverage, count_coverage
-from codegen_app.tuning.queries.limits import works_at
+from codegen_app.tuning.queries.limits import BOUND_TEXTS, works_at
 from codegen_app.tuning.queries.measured_row import MeasuredRow
 from codegen_app.tuning.queries.measurements import measurement_fields
 from codegen_app.web.row import build_row
@@ -92,7 +92,7 @@ class RankedKernel(MeasuredRow):
     @property
     def bound_text(self) -> str:
         """The resource that sets its lower bound; "" if that is unknown."""
-        return {"memory": "memory bandwidth", "products": "matrix rate"}.get(self.bound, "")
+        return BOUND_TEXTS.get(self.bound, "")
 
 
 @dataclass(frozen=True)

@@ -129,13 +129,18 @@ class ExternalKernelForm(QueryForm):
     at = Number()
 
 
+KERNEL_TABS = ("resources", "instructions", "modelled", "results", "roofline", "uses", "builds")
+
+
 class KernelForm(QueryForm):
-    """The build, the node and the sizes; a loop alone, by its first line; ``of``: the graph node
-    whose lines are marked; ``waiting``: the build that the page polls for; ``view``: the text shown
-    as the listing; ``model``: the modelling shown beside it, with its ``launch`` (from 1) and its
-    timeline from the cycle ``at``; ``part``: the part of the page to return alone."""
+    """The build, or the target of the build; the node and the sizes; a loop alone, by its first
+    line; ``of``: the graph node whose lines are marked; ``waiting``: the build that the page polls
+    for; ``view``: the text shown as the listing; ``model``: the modelling shown beside it, with its
+    ``launch`` (from 1) and its timeline from the cycle ``at``; ``tab``: the section below the code;
+    ``part``: the part of the page to return alone."""
 
     build = Number()
+    target = Text()
     node = Number()
     sizes = Number()
     loop = Number()
@@ -145,7 +150,8 @@ class KernelForm(QueryForm):
     model = Number()
     launch = Number()
     at = Number()
-    part = OptionalChoiceField(("modelled",))
+    tab = OptionalChoiceField(KERNEL_TABS)
+    part = OptionalChoiceField(("modelled", "tab"))
 
 
 class KernelsForm(QueryForm):

@@ -4,19 +4,23 @@
 import { Chunks } from "./chunks.js";
 import { bindHelp } from "./instruction-help.js";
 import { Caret } from "./pane-caret.js";
+import { bindColumns } from "./pane-columns.js";
 import { bindFind } from "./pane-find.js";
 import { near, reveal } from "./pane-scroll.js";
 import { bindSplit } from "./pane-split.js";
 
+const NAMED = /^#([LI])(\d+)$/;
 const STILL_MS = 120; // after scrolling: lines that pass under the pointer are not meant
 
-export function bindPanes() {
+export async function bindPanes() {
   const root = document.querySelector("[data-panes]");
   const panes = new Panes(root);
+  bindColumns(root, bindSplit(root));
+  panes.openAtBody();
+  await panes.learnIndex();
   panes.bind();
-  bindSplit(root);
   addEventListener("hashchange", () => panes.followHash());
-  panes.open();
+  if (NAMED.test(location.hash)) panes.followHash();
 }
 
 class Panes {
@@ -25,7 +29,8 @@ class Panes {
     this.source = root.querySelector("[data-pane=source]"); // none beside a kernel of somebody else's
     this.listing = root.querySelector("[data-pane=listing]");
     const places = document.getElementById("listing-places");
-    this.places = { source: [], peaks: [], chunk: 1, skipped: "", body: [0, 0], ...(places && JSON.parse(places.textContent)) };
+    this.places = { chunk: 1, lines: "", query: "", index: "", body: [0, 0], ...(places && JSON.parse(places.textContent)) };
+    this.index = { source: [], peaks: [], skipped: "" }; // of all lines of the listing
     this.lines = new Map(); // source line → lines in both panes that are there
     this.hovered = "";
     this.pinned = "";
@@ -33,7 +38,14 @@ class Panes {
     this.carets = new Map();
     this.goals = new Map(); // by pane, the line that was asked for last
     if (this.source) this.learn(this.source);
-    if (this.listing) this.chunks = new Chunks(this.listing, this.places.chunk, (part) => this.learn(part));
+    if (this.listing) this.chunks = new Chunks(this.listing, this.places, (part) => this.learn(part));
+  }
+
+  async learnIndex() {
+    if (!this.places.index) return;
+    const answer = await fetch(this.places.index);
+    if (answer.ok) this.index = await answer.json();
+    else this.listing.prepend(`The lines’ index could not be loaded (${answer.status}); reload the page.`);
   }
 
   bind() {
@@ -85,7 +97,7 @@ class Panes {
 
   // Directives and blank lines are there, but not to be seen before somebody asks for them.
   isHidden(number) {
-    return this.places.skipped[number - 1] === "1" && this.listing.classList.contains("no-directives");
+    return this.index.skipped[number - 1] === "1" && this.listing.classList.contains("no-directives");
   }
 
   showDirectives() {
@@ -162,7 +174,7 @@ class Panes {
     if (from && this.source) history.replaceState(null, "", `#L${key}`);
     if (this.source && from !== this.source) reveal(this.source, document.getElementById(`L${key}`));
     if (this.source && this.listing && from !== this.listing) {
-      await this.show(this.places.source.indexOf(Number(key)) + 1);
+      await this.show(this.index.source.indexOf(Number(key)) + 1);
     }
   }
 
@@ -180,18 +192,19 @@ class Panes {
     return line;
   }
 
-  // Where the page opens: at what its address names, else at the kernel's own body.
-  open() {
-    if (/^#[LI]\d+$/.test(location.hash)) return this.followHash();
+  // Where the page opens, unless its address names a line: at the marked line, else at the kernel's
+  // own body.
+  openAtBody() {
+    if (NAMED.test(location.hash)) return;
     const [source, listing] = this.places.body;
     const first = this.source?.querySelector(".l.of") ?? document.getElementById(`L${source}`);
     if (first) reveal(this.source, first, 0);
-    if (listing && this.listing) return this.lineOf(listing).then((line) => line && !this.goals.has(this.listing) && reveal(this.listing, line, 0));
-    return undefined;
+    const line = listing && document.getElementById(`I${listing}`);
+    if (line) reveal(this.listing, line, 0);
   }
 
   async followHash() {
-    const [, pane, number] = /^#([LI])(\d+)$/.exec(location.hash) ?? [];
+    const [, pane, number] = NAMED.exec(location.hash) ?? [];
     if (pane === "L" && this.source) {
       const line = await this.goTo(this.source, Number(number));
       if (line?.dataset.s) await this.pin(line.dataset.s);
@@ -207,11 +220,11 @@ class Panes {
 
   // A label has no source line of its own: the next instruction's is meant.
   sourceAfter(number) {
-    return String(this.places.source.slice(number).find(Boolean) ?? "");
+    return String(this.index.source.slice(number).find(Boolean) ?? "");
   }
 
   async nextPeak() {
-    const { peaks } = this.places;
+    const { peaks } = this.index;
     if (!peaks.length) return;
     const before = this.root.querySelector(".at-peak");
     before?.classList.remove("at-peak", "on");

@@ -7,7 +7,7 @@ const [LEAST, MOST, STEP, MIDDLE] = [15, 85, 2, 50]; // percent of the width tha
 
 export function bindSplit(root) {
   const bar = root.querySelector("[role=separator]");
-  if (!bar) return;
+  if (!bar) return null;
   const put = (part, keep = true) => {
     const value = Math.round(Math.min(MOST, Math.max(LEAST, part)));
     root.style.setProperty("--split", `${value}%`);
@@ -15,8 +15,8 @@ export function bindSplit(root) {
     if (keep) remember(KEY, value);
   };
   const now = () => Number(bar.getAttribute("aria-valuenow"));
-  const kept = Number(recall(KEY, MIDDLE));
-  if (kept !== MIDDLE) put(kept, false);
+  const chosen = recall(KEY, null);
+  if (chosen !== null) put(Number(chosen), false);
 
   bar.addEventListener("keydown", (event) => {
     const to = { ArrowLeft: now() - STEP, ArrowRight: now() + STEP, Home: LEAST, End: MOST, Enter: MIDDLE }[event.key];
@@ -42,4 +42,5 @@ export function bindSplit(root) {
     };
     bar.addEventListener("lostpointercapture", end, { once: true });
   });
+  return { put, isChosen: () => recall(KEY, null) !== null };
 }

@@ -36,7 +36,7 @@ const PARTS = {
   "#explorer-place": () => import("../tuning/explorer-coming.js").then((part) => part.bindComing()),
   "[data-history]": () => import("../tracking/history.js").then((part) => part.bindHistories()),
   "[data-panes]": () => import("../kernels/codepanes.js").then((part) => part.bindPanes()),
-  "[data-foldable]": () => import("../kernels/folds.js").then((part) => part.bindFolds()),
+  "[data-fold]": () => import("../kernels/folds.js").then((part) => part.bindFolds()),
   "[data-graph]": () => import("../graphs/graph.js").then((part) => part.bindGraph()),
   "[data-triage]": () => import("../tracking/triage.js").then((part) => part.bindTriage()),
   "[data-timeline]": () => import("../kernels/timeline.js").then((part) => part.bindTimelines()),

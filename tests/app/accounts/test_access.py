@@ -54,7 +54,8 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     },
     **dict.fromkeys(
         (
-            *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download", "packed_bundle"),
+            *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_index", "kernel_download"),
+            "packed_bundle",
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
             *("api_schema", "api_client", "compare_revisions_md", "palette"),
             *("series_csv", "series_points", "modelled_report"),
@@ -374,7 +375,8 @@ def test_a_page_names_the_permission_that_its_reader_lacks(reader: Client, world
         "selections": SELECT,
         "graphs": IMPORT,
     }.items():
-        page = reader.get(addresses(world)[name]).content.decode()
+        query = {"tab": "builds"} if name == "kernel" else {}
+        page = reader.get(addresses(world)[name], query).content.decode()
         assert permissions.TITLES[permission] in page, name
 
 

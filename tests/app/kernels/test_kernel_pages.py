@@ -88,7 +88,9 @@ def test_a_loop_can_be_read_alone(reader: Client, world: World) -> None:
     assert [int(number) for number in re.findall(r'id="I(\d+)"', html)] == [n for n, _ in inside]
     places = re.search(r'<script id="listing-places" type="application/json">(.*?)</script>', html)
     assert places
-    shown = json.loads(places[1])["source"]
+    index = reader.get(json.loads(places[1])["index"]).json()
+    assert len(index["source"]) == len(index["skipped"]) == len(page.listing.lines)
+    shown = index["source"]
     assert {number for number, line in enumerate(shown, 1) if line} <= set(instructions)
     # A line at which no loop begins is the whole listing.
     whole = reader.get(f"{kernel.get_absolute_url()}?loop=2").content.decode()
@@ -262,7 +264,7 @@ def test_a_build_for_another_target_is_queued_from_the_page(tuner: Client, world
     answer = tuner.post(reverse("build_kernel", args=[kernel.name]), {"target": "gfx90a"})
     build = Build.objects.get(kernel=kernel, target="gfx90a")
     assert build.state == State.QUEUED
-    assert answer.headers["Location"].endswith(f"?build={build.pk}")
+    assert answer.headers["Location"].endswith(f"?build={build.pk}&tab=builds")
     for form, said in (
         ({"target": "gfx1"}, "gfx1 is not a target"),
         ({}, "No target is selected"),

@@ -96,7 +96,7 @@ def test_the_kernels_page_reads_its_python(reader: Client, built: Build) -> None
     page = kernel_page(built.kernel.name, built.pk, None)
     assert page.language == "CuteDSL"
     html = reader.get(f"{page.url}?build={built.pk}").content.decode()
-    assert "Language CuteDSL" in words_of(html)
+    assert "Configuration CuteDSL" in words_of(html)
     assert re.search(r'<span class="kn">import</span>', html)
     assert f'node={NODE}">{NODE}</a>' in html, "the comment leads to the graph"
     assert page.listing is not None

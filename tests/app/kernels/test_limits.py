@@ -66,7 +66,8 @@ def test_the_least_time_is_bytes_over_bandwidth_or_products_over_the_peak(world:
 
 def test_emulated_times_are_not_under_the_roof(reader: Client, world: World) -> None:
     assert BenchmarkResult.objects.filter(emulated=True).exists()
-    for address in (world.nodes[0].get_absolute_url(), world.kernels[0].get_absolute_url()):
+    kernel = f"{world.kernels[0].get_absolute_url()}?tab=roofline"
+    for address in (world.nodes[0].get_absolute_url(), kernel):
         traces = figure(reader, address)["data"]
         assert not [trace["name"] for trace in traces if "measured" in trace["name"]]
         page = reader.get(address).content.decode()

@@ -115,11 +115,12 @@ def test_one_sentence_stands_above_the_code_with_its_board_and_sizes(
         reader.get(f"{kernel.get_absolute_url()}?build={build_of(kernel).pk}").content.decode()
     )
     sentence = (
-        "modelled 12.50 µs (10.00 \N{EN DASH} 15.00 µs) on MI300X at s0=64 (gfx942) : bound by LDS"
+        "waits for global loads 31% of the time; 12.50 µs (10.00 \N{EN DASH} 15.00 µs) on MI300X"
     )
+    assert "Bottleneck modelled bound by LDS: 128-bit reads conflict" in html
     assert sentence in html
-    assert html.index(sentence) < html.index("Source heat:")
-    assert "The model does not support v_odd_b32 (executed 3 times)" in html
+    assert html.index(sentence) < html.index("line stall")
+    assert "unsupported instructions" in html
 
 
 def test_each_board_and_size_is_a_link_that_shows_its_build(reader: Client, world: World) -> None:
@@ -128,7 +129,7 @@ def test_each_board_and_size_is_a_link_that_shows_its_build(reader: Client, worl
     other = keep(kernel, "gfx1100", "RX 7900 XTX", {"s0": 128}, time_us=77.0)
     page = reader.get(f"{kernel.get_absolute_url()}?model={other.pk}").content.decode()
     assert "77.00 µs" in text(page)
-    assert "on RX 7900 XTX at s0=128 (gfx1100)" in text(page)
+    assert "On RX 7900 XTX at s0=128, for gfx1100" in text(page)
     data = reader.get(f"{kernel.get_absolute_url()}.json?model={other.pk}").json()
     assert data["build"]["target"] == "gfx1100"
     assert data["modelled"]["shown"]["time_us"] == {"low": 77 * 0.8, "mid": 77.0, "high": 77 * 1.2}
@@ -164,7 +165,8 @@ def test_a_report_of_other_code_is_not_shown(reader: Client, world: World) -> No
     kernel = world.kernels[0]
     keep(kernel)
     Build.objects.filter(kernel=kernel).update(code_digest="0" * 64)
-    html = reader.get(f"{kernel.get_absolute_url()}?build={build_of(kernel).pk}").content.decode()
+    address = f"{kernel.get_absolute_url()}?build={build_of(kernel).pk}&tab=modelled"
+    html = reader.get(address).content.decode()
     assert "outdated" in html
     assert "m-stall" not in html
 

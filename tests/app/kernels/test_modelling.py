@@ -78,7 +78,10 @@ def test_it_is_asked_for_on_the_page_and_made_by_a_worker(
     form = {"board": ["gfx942 MI300X", "gfx1100 RX 7900 XTX"], "sizes": "s0=128"}
     answer = tuner.post(f"/kernels/{kernel.name}/model", form)
     one, other = Modelling.objects.order_by("board")
-    assert answer.headers["Location"] == f"{kernel.get_absolute_url()}?model={one.pk}#modelled"
+    assert (
+        answer.headers["Location"]
+        == f"{kernel.get_absolute_url()}?model={one.pk}&tab=modelled#modelled"
+    )
     assert {one.sizes["s0"], other.sizes["s0"]} == {128}
     assert [row.build.target for row in (one, other)] == ["gfx942", "gfx1100"]
     assert AuditEntry.objects.filter(action="model").count() == 2
@@ -197,7 +200,9 @@ def test_a_failure_is_one_line_and_can_be_asked_for_again(
     row.refresh_from_db()
     assert (row.state, row.stage) == (State.REJECTED, stage)
     assert row.reason.endswith(says)
-    assert row.reason in reader.get(f"/kernels/{world.kernels[0].name}").content.decode()
+    assert (
+        row.reason in reader.get(f"/kernels/{world.kernels[0].name}?tab=modelled").content.decode()
+    )
     modeller(report_of)
     asked(world)
     tasks.compile()

@@ -114,8 +114,12 @@ def test_a_long_text_asks_for_its_own_lines(reader: Client, sass: Build) -> None
     listing = page_of(sass, "ptx").listing
     assert listing is not None
     many = replace(listing, text="\n".join([listing.text] * 30), lines=listing.lines * 30)
-    html = codeview.panes(replace(page_of(sass, "ptx"), listing=many)).listing
-    assert f'data-src="{sass.kernel.get_absolute_url()}/{sass.pk}/lines/1001?view=ptx"' in html
+    panes = codeview.panes(replace(page_of(sass, "ptx"), listing=many))
+    assert 'data-later="1001"' in panes.listing
+    base = f"{sass.kernel.get_absolute_url()}/{sass.pk}"
+    assert panes.places["lines"] == f"{base}/lines/"
+    assert panes.places["query"] == "?view=ptx"
+    assert panes.places["index"] == f"{base}/index.json?view=ptx"
 
 
 def test_resources_are_in_the_makers_own_words(reader: Client, sass: Build) -> None:
@@ -132,12 +136,12 @@ def test_resources_are_in_the_makers_own_words(reader: Client, sass: Build) -> N
 def test_a_page_speaks_of_a_build_in_its_makers_words(
     reader: Client, world: World, sass: Build
 ) -> None:
-    page = html_of(reader, sass)
+    page = html_of(reader, sass, "&tab=instructions")
     classes = re.findall(r'<span class="i-\w+">([^<]+)</span>', page)
     assert {"uniform", "shared memory", "local memory"} <= set(classes)
-    assert re.search(r"Shared memory\s*<span", page)
+    assert re.search(r"Shared memory\s*<span", html_of(reader, sass, "&tab=resources"))
     assert ">Cubin</a>" in page
-    amd = html_of(reader, world.kernels[0].builds.get(target="gfx942"))
+    amd = html_of(reader, world.kernels[0].builds.get(target="gfx942"), "&tab=instructions")
     classes = re.findall(r'<span class="i-\w+">([^<]+)</span>', amd)
     assert {"scalar", "LDS", "scratch"} <= set(classes)
     assert ">Code object</a>" in amd

@@ -132,7 +132,8 @@ def test_the_form_begins_with_the_shown_build_and_keeps_it_after_an_error(
 ) -> None:
     kernel = world.kernels[0]
     build = kernel.builds.get(target="gfx1100")
-    html = tuner.get(kernel.get_absolute_url(), {"build": build.pk}).content.decode()
+    query = {"build": build.pk, "tab": "builds"}
+    html = tuner.get(kernel.get_absolute_url(), query).content.decode()
     form = re.search(r'<form class="filter build-form".*?</form>', html, re.DOTALL)
     assert form is not None
     ticked = re.findall(r'value="(\w+)"[^>]*checked', form[0])

@@ -108,10 +108,11 @@ def test_a_kept_page_is_the_page(role: str, world: World, settings: Any) -> None
 def test_what_a_page_offers_is_what_the_reader_may_do(world: World) -> None:
     tuner, plain = account("tuner"), account("plain")
     address = world.kernels[0].get_absolute_url()
-    assert f'action="{address}/build"' in tuner.get(address).content.decode()
-    assert f'action="{address}/build"' not in plain.get(address).content.decode()
+    builds = f"{address}?tab=builds"
+    assert f'action="{address}/build?' in tuner.get(builds).content.decode()
+    assert f'action="{address}/build?' not in plain.get(builds).content.decode()
     User.objects.get(username="tuner").user_permissions.clear()
-    assert f'action="{address}/build"' not in tuner.get(address).content.decode()
+    assert f'action="{address}/build?' not in tuner.get(builds).content.decode()
 
 
 def test_each_reader_has_a_token_of_their_own(world: World) -> None:

@@ -166,6 +166,7 @@ def test_a_line_inlined_through_two_headers_is_that_of_the_innermost_call_in_the
     )
     (function,) = GPU.parse(text).functions
     assert [each.source_line for each in function.instructions] == [7, 0, 8]
+    assert [each.callers for each in function.instructions] == [(20,), (), (20,)]
 
 
 def test_classes() -> None:

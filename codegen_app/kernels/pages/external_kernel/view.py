@@ -20,6 +20,7 @@ from codegen_app.kernels.pages.external_kernel.query import (
     result_files,
 )
 from codegen_app.kernels.pages.kernel import codeview, timelineview
+from codegen_app.kernels.pages.kernel.codecolumns import listing_columns, widest_code
 from codegen_app.kernels.services import external_kernels
 from codegen_app.tuning.services import packing
 from codegen_app.web.addresses import replace_query
@@ -70,8 +71,13 @@ def external_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> 
             "kernel": page.row.function,
             "whole": whole_url,
             "timeline": timelineview.timeline(view.timeline, whole_url) if view.timeline else None,
-            "listing": codeview.whole_listing(page.listing, view) if page.listing else None,
         }
+        if page.listing is not None:
+            context |= {
+                "listing": codeview.whole_listing(page.listing, view),
+                "columns": listing_columns(page.listing, view),
+                "widest": widest_code(page.listing),
+            }
     answer = render_page(
         request,
         "kernels/external_kernel/state.html" if inner else "kernels/external_kernel.html",

@@ -28,4 +28,5 @@ def header(
         stages=[Crumb(page.kernel, kernel), Crumb(page.file)],
         back=kernel,
         code=codeview.header_lines(page, kernel),
+        columns=("x",),
     )

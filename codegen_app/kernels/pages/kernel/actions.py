@@ -32,7 +32,7 @@ def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
             requested = [
                 builds.request_build(kernel, name, flags, actor(request)) for name in names
             ]
-            return redirect(f"{kernel.get_absolute_url()}?build={requested[0].pk}")
+            return redirect(f"{kernel.get_absolute_url()}?build={requested[0].pk}&tab=builds")
         except UserError as error:
             form.add_error(None, str(error))
     request.path = kernel.get_absolute_url()  # the page's links use it
@@ -58,7 +58,7 @@ def model_kernel(request: HttpRequest, name: str) -> HttpResponse:
         try:
             sizes = form.cleaned_data.get("sizes") or {}
             rows = requests.request_modelling(use, form.chosen(), sizes, actor(request))
-            return redirect(f"{kernel.get_absolute_url()}?model={rows[0].pk}#modelled")
+            return redirect(f"{kernel.get_absolute_url()}?model={rows[0].pk}&tab=modelled#modelled")
         except UserError as error:
             form.add_error(None, str(error))
     request.path = kernel.get_absolute_url()  # the page's links use it
@@ -80,4 +80,4 @@ def cancel_modelling(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(Modelling.objects.select_related("build__kernel"), pk=pk)
     if not work.cancel(row, actor(request)):
         messages.info(request, "This modelling was already finished.")
-    return redirect(f"{row.build.kernel.get_absolute_url()}#modelled")
+    return redirect(f"{row.build.kernel.get_absolute_url()}?tab=modelled#modelled")

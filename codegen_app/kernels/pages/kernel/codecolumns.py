@@ -2,38 +2,82 @@
 
 from __future__ import annotations
 
+import re
+
 from django.utils.html import escape
 
 from codegen_app.kernels.modelled.view import InstructionRow, ModelledView, display_name
 from codegen_app.kernels.queries.listing import ListingView
 
 
+def source_columns(modelled: ModelledView | None) -> tuple[str, ...]:
+    """Return the source's columns that have a value."""
+    if modelled is None:
+        return ()
+    is_inlined = any(row.inclusive > row.share for row in modelled.lines.values())
+    return ("heat", "incl") if is_inlined else ("heat",)
+
+
 def source_head(modelled: ModelledView | None) -> str:
     """Return the heads of the source's columns."""
-    heat = ""
-    if modelled:
-        heat = _cell("heat", "stall", f"% of all stall cycles, modelled on {modelled.where}")
-    return f'<div class="cols">{_cell("n", "line")}{heat}{_cell("t", "source")}</div>'
+    if modelled is None:
+        return f'<div class="cols">{_cell("n", "line")}{_cell("t", "source")}</div>'
+    heat = _cell("heat", "stall", f"% of all stall cycles, modelled on {modelled.where}")
+    title = f"% of all stall cycles, with code that was inlined here, modelled on {modelled.where}"
+    heads = heat + _cell("incl", "incl.", title)
+    return f'<div class="cols">{_cell("n", "line")}{heads}{_cell("t", "source")}</div>'
+
+
+def listing_columns(view: ListingView, modelled: ModelledView | None) -> tuple[str, ...]:
+    """Return the columns of a listing that have a value, the least important first: a narrow pane
+    leaves them out in this order."""
+    rows = modelled.instructions if modelled else ()
+    has_value = {
+        "m-bytes": any(row.bytes_moved for row in rows),
+        "h": bool(view.headers),
+        "m-bank": any((row.conflict or 0) > _FREE_OF_CONFLICTS for row in rows),
+        "m-runs": bool(rows),
+        "live": view.follows_registers,
+        "x": any(line.source for line in view.lines),
+        "m-stall": any(row.stall for row in rows),
+    }
+    return tuple(name for name, is_shown in has_value.items() if is_shown)
 
 
 def listing_head(view: ListingView, modelled: ModelledView | None) -> str:
     """Return the heads of a listing's columns."""
-    figures = ""
+    heads = {
+        "x": ("source", "a bar for each enclosing loop; the source line"),
+        "live": ("live", f"live {view.registers}"),
+        "h": ("header", "header of the inlined code"),
+    }
     if modelled is not None:
         where = f"modelled on {modelled.where}, per wave of launch {modelled.shown.number}"
-        figures = "".join(
-            _cell(f"m {css}", name, f"{where}: {title}") for css, name, title in _COLUMNS
-        )
-    registers = view.registers if view.follows_registers else ""
+        heads |= {css: (name, f"{where}: {title}") for css, name, title in _COLUMNS}
+    shown = listing_columns(view, modelled)
     cells = (
-        _cell("n", "line"),
-        _cell("x", "source", "a bar for each enclosing loop; the source line"),
-        _cell("live", "live" if registers else "", f"live {registers}" if registers else ""),
-        _cell("h", "header", "header of the inlined code") if view.headers else "",
-        figures,
-        _cell("t", "instruction"),
+        _cell(f"m {css}" if css.startswith("m-") else css, *head)
+        for css, head in heads.items()
+        if css in shown
     )
-    return f'<div class="cols">{"".join(cells)}</div>'
+    return (
+        f'<div class="cols">{_cell("n", "line")}{"".join(cells)}{_cell("t", "instruction")}</div>'
+    )
+
+
+LONG = 72  # characters; a longer instruction takes the room of its figures in a narrow pane
+
+
+def code_width(text: str) -> int:
+    """Return the number of characters of an instruction, without its comment."""
+    return len(_COMMENT.split(text.expandtabs(4), maxsplit=1)[0].rstrip())
+
+
+def widest_code(view: ListingView) -> int:
+    """Return the number of characters of the widest instruction that is not long."""
+    rows = zip(view.lines, view.text.split("\n"), strict=True)
+    widths = (code_width(text) for line, text in rows if line.kind == "instruction")
+    return max((width for width in widths if width <= LONG), default=0)
 
 
 def _cell(css: str, name: str, title: str = "") -> str:
@@ -47,26 +91,28 @@ _COLUMNS = (
     ("m-bank", "LDS\N{MULTIPLICATION SIGN}", "bank conflict factor"),
     ("m-bytes", "bytes", "bytes used / bytes moved per execution"),
 )
-_EMPTY_CELLS = "".join(f'<span class="m {css}"></span>' for css, _, _ in _COLUMNS)
+_COMMENT = re.compile(r"\s(?:;|#|//|/\*)\s|\s;$")
 
 
 def line_figures(row: InstructionRow | None, modelled: ModelledView | None) -> tuple[str, str]:
     """Return the figures of a line of the listing, and their title."""
-    if modelled is None:
+    if modelled is None or row is None:
         return "", ""
-    if row is None:
-        return _EMPTY_CELLS, ""
     moved = (
         f"{format_mean(row.bytes_used)}/{format_mean(row.bytes_moved)}" if row.bytes_moved else ""
     )
     is_wasteful = bool(row.bytes_moved and (row.bytes_used or 0) < row.bytes_moved / 2)
     conflict = f"{row.conflict:.2f}" if row.conflict is not None else ""
     bad = row.conflict is not None and row.conflict > _FREE_OF_CONFLICTS
-    cells = (
-        f'<span class="m m-runs">{format_mean(row.executed)}</span>'
-        f'<span class="m m-stall">{format_mean(row.stall) if row.stall else ""}</span>'
-        f'<span class="m m-bank{" bad" if bad else ""}">{conflict}</span>'
-        f'<span class="m m-bytes{" bad" if is_wasteful else ""}">{moved}</span>'
+    cells = "".join(
+        f'<span class="m {css}">{text}</span>'
+        for css, text in (
+            ("m-runs", format_mean(row.executed)),
+            ("m-stall", format_mean(row.stall) if row.stall else ""),
+            ("m-bank bad" if bad else "m-bank", conflict),
+            ("m-bytes bad" if is_wasteful else "m-bytes", moved),
+        )
+        if text
     )
     reasons = ", ".join(
         f"{display_name(name)} {format_mean(cycles)}"

@@ -15,10 +15,15 @@ from django.utils.safestring import SafeString
 from codegen_app.kernels.modelled.view import ModelledView
 from codegen_app.kernels.pages.header.query import HeaderPage
 from codegen_app.kernels.pages.kernel.codecolumns import (
+    LONG,
+    code_width,
     format_mean,
     line_figures,
+    listing_columns,
     listing_head,
+    source_columns,
     source_head,
+    widest_code,
 )
 from codegen_app.kernels.pages.kernel.query import KernelPage
 from codegen_app.kernels.queries.listing import (
@@ -30,7 +35,9 @@ from codegen_app.kernels.queries.listing import (
 from codegen_app.web.codelines import CHUNK, chunk_lines, code_row
 from codegen_app.web.highlighting import highlight_lines, lexer_context, listing_lexer, source_lexer
 
-INLINE = 4  # chunks of a listing in the page itself; the others are loaded when they become visible
+# Lines of a listing in the page itself: all of a short one, else the chunks where the kernel's own
+# code begins. The others are loaded when they become visible.
+SHORT, INLINE = 500, 2
 TINTS, BANDS = 6, 3  # backgrounds, and patterns at the edge: 18 distinct combinations
 
 
@@ -38,15 +45,18 @@ TINTS, BANDS = 6, 3  # backgrounds, and patterns at the edge: 18 distinct combin
 class Panes:
     """Source and listing; ``listing`` is empty if there is none.
 
-    ``places`` is what the page's script needs about lines that are not loaded yet: ``source``, the
-    source line of each line of the listing (0 for none), ``peaks``, the numbers of the lines with
-    the most live registers, ``skipped``, a letter per line, 1 for directives, and ``body``, the
-    lines in source and listing where the kernel's own code begins (0: nowhere).
+    ``places`` is for the page's script: the size of a ``chunk``, the URLs of the chunks (``lines``)
+    and of the index of all lines (``index``), and ``body``, the lines in source and listing where
+    the kernel's own code begins (0: nowhere). The columns are those that have a value; ``widest``
+    is the number of characters of the widest instruction that is not long.
     """
 
     source: SafeString
     listing: SafeString
     places: Mapping[str, object]
+    source_columns: tuple[str, ...] = ()
+    listing_columns: tuple[str, ...] = ()
+    widest: int = 0
 
 
 def panes(
@@ -66,31 +76,45 @@ def panes(
     source = _source(page, tints, page.use.links if page.use else {}, marked_node, modelled)
     if view is None or build is None:
         return Panes(source, SafeString(""), {})
-    headers, body = headers_at(page.url, build.id), body_line(page)
-    if loop is not None:
-        shown_lines = {n for first, last in loop.lines for n in range(first, last + 1)}
-        # Each run of blocks is a chunk of its own.
-        chunks = [
-            _chunk(_lines(view, first, last + 1, modelled, headers), view.lines[first - 1 : last])
-            for first, last in loop.lines
-        ]
-        only = SafeString(listing_head(view, modelled) + "".join(chunks))
-        return Panes(source, only, {**_places(view, shown_lines), "body": (body, 0)})
-    report = page.modelled.shown
-    query = {
-        "view": page.view,
-        "model": page.modelled.row.id if page.modelled.row else "",
-        "launch": report.shown.number if report and len(report.launches) > 1 else "",
-    }
-    encoded = urlencode({name: value for name, value in query.items() if value})
-    listing = _listing(view, f"{page.url}/{build.id}/lines", encoded, modelled, headers)
     # The kernel's own code begins at the function that is launched first.
     names = [launch["function"] for launch in page.launches]
     launched = [function for function in view.functions if function.name in names]
     longest = max(view.functions, key=lambda function: function.instructions, default=None)
     function = next(iter(launched), longest)
-    first_line = function.first_line if function else 0
-    return Panes(source, listing, {**_places(view), "body": (body, first_line)})
+    first_line = function.first_line if function and loop is None else 0
+    headers = headers_at(page.url, build.id)
+    if loop is not None:
+        # Each run of blocks is a chunk of its own.
+        chunks = [
+            _chunk(_lines(view, first, last + 1, modelled, headers), view.lines[first - 1 : last])
+            for first, last in loop.lines
+        ]
+        listing = SafeString(listing_head(view, modelled) + "".join(chunks))
+    elif len(view.lines) <= SHORT:
+        listing = _listing(view, modelled, headers)
+    else:
+        first_chunk = max(0, first_line - 1) // CHUNK
+        listing = _listing(view, modelled, headers, range(first_chunk, first_chunk + INLINE))
+    report = page.modelled.shown
+    query = {
+        "view": page.view,
+        "model": page.modelled.row.id if page.modelled.row else "",
+        "launch": report.shown.number if report and len(report.launches) > 1 else "",
+        "loop": loop.first_line if loop else "",
+    }
+    encoded = urlencode({name: value for name, value in query.items() if value})
+    suffix = f"?{encoded}" if encoded else ""
+    places = {
+        "chunk": CHUNK,
+        "lines": f"{page.url}/{build.id}/lines/",
+        "query": suffix,
+        "index": f"{page.url}/{build.id}/index.json{suffix}",
+        "body": (body_line(page), first_line),
+    }
+    return Panes(
+        *(source, listing, places, source_columns(modelled), listing_columns(view, modelled)),
+        widest=widest_code(view),
+    )
 
 
 def headers_at(kernel: str, build: int) -> str:
@@ -113,24 +137,26 @@ def offline_panes(page: KernelPage) -> Panes:
     source = _source(page, _tints(view), {})
     if view is None or build is None:
         return Panes(source, SafeString(""), {})
-    return Panes(source, _listing(view, ""), {})
+    return Panes(source, _listing(view), {}, listing_columns=listing_columns(view, None))
 
 
 def whole_listing(view: ListingView, modelled: ModelledView) -> SafeString:
     """Return a listing without a build, every line in place, with the figures of a report."""
-    return _listing(view, "", "", modelled)
+    return _listing(view, modelled)
 
 
-def _places(view: ListingView, shown: Collection[int] | None = None) -> Mapping[str, object]:
-    """Return the script's data, with nothing for lines that are not in ``shown``, the shown
-    numbers."""
+def listing_index(view: ListingView, loop: LoopRow | None = None) -> dict[str, object]:
+    """Return what the page's script needs about lines that are not loaded: ``source``, the source
+    line of each line of the listing (0 for none), ``peaks``, the numbers of the lines with the most
+    live registers, ``skipped``, a letter per line, 1 for directives. With ``loop`` there is nothing
+    about the lines outside of it."""
+    runs = loop.lines if loop else ((1, len(view.lines)),)
+    shown = {number for first, last in runs for number in range(first, last + 1)}
     return {
-        "chunk": CHUNK,
         "source": [
-            line.source if shown is None or number in shown else 0
-            for number, line in enumerate(view.lines, 1)
+            line.source if number in shown else 0 for number, line in enumerate(view.lines, 1)
         ],
-        "peaks": [number for number in view.peaks if shown is None or number in shown],
+        "peaks": [number for number in view.peaks if number in shown],
         "skipped": "".join("1" if _is_directive(line) else "0" for line in view.lines),
     }
 
@@ -158,7 +184,8 @@ def _lines(
     rows = [
         _listing_row(
             *(number, line, code, tints, line_figures(figures.get(number), modelled)),
-            headers if view.headers else None,
+            headers,
+            is_long=code_width(text[number - 1]) > LONG,
         )
         for number, (line, code) in enumerate(zip(lines, html, strict=True), first)
     ]
@@ -243,15 +270,17 @@ def _source(
             css += " error"
             title = f"{messages[number]['severity']}: {messages[number]['message']}"
         margin = ""
-        if modelled is not None and (row := modelled.lines.get(number)) is None:
-            margin = '<span class="heat"></span>'
-        elif modelled is not None and row is not None:
-            margin = f'<span class="heat">{100 * row.share:.1f}%</span>'
-            css += f" heat{row.heat}"
+        if modelled is not None and (row := modelled.lines.get(number)) is not None:
+            margin = f'<span class="heat">{100 * row.share:.1f}%</span>' if row.heat else ""
+            if row.inclusive > row.share:
+                margin += f'<span class="incl">{100 * row.inclusive:.1f}%</span>'
+            css += f" heat{row.heat}" if row.heat else ""
             waits = (
                 f"modelled on {modelled.where}: {format_mean(row.stall)} stall cycles per wave,"
                 f" {100 * row.share:.1f}% of all stall cycles"
             )
+            if row.inclusive > row.share:
+                waits += f", {100 * row.inclusive:.1f}% with the code that was inlined here"
             title = f"{title}; {waits}" if title else waits
         mapped = number if number in tints else 0
         rows.append(code_row("L", number, html, css, mapped, title, margin))
@@ -274,28 +303,27 @@ _LEAST_FOLDED = 3
 
 def _listing(
     view: ListingView,
-    address: str,
-    query: str = "",
     modelled: ModelledView | None = None,
     headers: str = "",
+    inline: Collection[int] | None = None,
 ) -> SafeString:
-    """Return the first chunks, and placeholders with height and URL for the others; without a URL,
-    all chunks. ``query`` is the query of their URLs."""
-    query = f"?{query}" if query else ""
+    """Return all chunks, or with ``inline`` only these (from 0) and placeholders with height for
+    the others."""
     chunks = []
     for at, first in enumerate(range(1, len(view.lines) + 1, CHUNK)):
         lines = view.lines[first - 1 : first - 1 + CHUNK]
-        is_inline = at < INLINE or not address
+        is_inline = inline is None or at in inline
         body = listing_chunk(view, first, modelled, headers) if is_inline else ""
-        chunks.append(_chunk(body, lines, "" if is_inline else f"{address}/{first}{query}"))
+        chunks.append(_chunk(body, lines, 0 if is_inline else first))
     return SafeString(listing_head(view, modelled) + "".join(chunks))
 
 
-def _chunk(body: str, lines: Sequence[ListingLine], address: str = "") -> str:
+def _chunk(body: str, lines: Sequence[ListingLine], later: int = 0) -> str:
+    """Return a chunk, or a placeholder for the lines that are loaded from ``later``."""
     visible = sum(1 for line in lines if not _is_directive(line))
-    later = f' data-src="{address}"' if address else ""
+    first = f' data-later="{later}"' if later else ""
     return (
-        f'<div class="chunk" data-shown="{visible}" data-lines="{len(lines)}"{later}>{body}</div>'
+        f'<div class="chunk" data-shown="{visible}" data-lines="{len(lines)}"{first}>{body}</div>'
     )
 
 
@@ -313,44 +341,41 @@ def _listing_row(
     html: SafeString,
     tints: Mapping[int, str],
     figures: tuple[str, str],
-    headers: str | None,
+    headers: str,
+    *,
+    is_long: bool,
 ) -> str:
-    """Return a row; ``headers`` is the URL of the headers' sources, "" for no links, None for a
-    listing without lines from headers."""
+    """Return a row; a column without a value has no cell. ``headers`` is the URL of the headers'
+    sources, "" for no links."""
     cells, waits = figures
-    header = "" if headers is None else '<span class="h"></span>'
-    if headers is not None and line.header:
-        name = line.header.rpartition("/")[2].removesuffix(".h")
-        source, anchor = f"inlined from {line.header}", ""
-        if line.header_line:  # 0 is a compiler's own instruction, without a line
-            name += f":{line.header_line}"
-            source += f", line {line.header_line}"
-            anchor = f"#L{line.header_line}"
-        text = f'title="{escape(source)}">{escape(name)}'
-        url = f"{escape(headers + line.header)}{anchor}"
-        header = (
-            f'<a class="h" tabindex="-1" href="{url}" {text}</a>'
-            if headers
-            else f'<span class="h" {text}</span>'
-        )
     if line.kind != "instruction":
-        css = "dir" if _is_directive(line) else ""
-        return code_row("I", number, html, css, margin=_MARGIN + header + cells)
+        return code_row("I", number, html, "dir" if _is_directive(line) else "")
     if line.jump:
         label = escape(line.target)
         link = f'<a class="nl" tabindex="-1" href="#I{line.jump}">{label}</a>'
         html = SafeString(html.replace(f'<span class="nl">{label}</span>', link))
     css = tints.get(line.source, "")
-    title = "; ".join(filter(None, ("" if line.source else _COMPILER_TITLE, waits)))
-    if line.block > 1:
-        css += " block"
-    live = "" if line.live is None else str(line.live)
-    peak = ' peak" title="peak number of live registers' if line.peak else ""
-    margin = (
-        f'<span class="x">{"│" * min(line.depth, 6)} {line.source or "own"}</span>'
-        f'<span class="live{peak}">{live}</span>{header}{cells}'
-    )
-    return code_row("I", number, html, css, line.source, title, margin)
+    through = f"inlined at line {', '.join(map(str, line.callers))}" if line.callers else ""
+    title = "; ".join(filter(None, ("" if line.source else _COMPILER_TITLE, through, waits)))
+    css += " block" if line.block > 1 else ""
+    css += " long" if is_long else ""
+    margin = _header_cell(line, headers) if line.header else ""
+    if line.live is not None:
+        peak = ' peak" title="peak number of live registers' if line.peak else ""
+        margin += f'<span class="live{peak}">{line.live}</span>'
+    if line.source or line.depth:
+        bars = "│" * min(line.depth, 6)
+        margin += f'<span class="x">{bars} {line.source or ""}</span>'
+    return code_row("I", number, html, css, line.source, title, margin + cells)
 
 
-_MARGIN = '<span class="x"></span><span class="live"></span>'
+def _header_cell(line: ListingLine, headers: str) -> str:
+    """Return the header that a line was inlined from, with a link if ``headers`` is their URL."""
+    source = f"inlined from {line.header}"
+    source += f", line {line.header_line}" if line.header_line else ""
+    text = f'title="{escape(source)}">{escape(line.header_name)}'
+    if not headers:
+        return f'<span class="h" {text}</span>'
+    anchor = f"#L{line.header_line}" if line.header_line else ""
+    url = f"{escape(headers + line.header)}{anchor}"
+    return f'<a class="h" tabindex="-1" href="{url}" {text}</a>'

@@ -7,7 +7,14 @@ from pathlib import Path
 
 from django.contrib import messages
 from django.contrib.staticfiles import finders
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import (
+    FileResponse,
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    JsonResponse,
+)
 from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -18,6 +25,7 @@ from codegen_app.kernels.modelled.view import modelled_view
 from codegen_app.kernels.models import Build, GeneratedKernel
 from codegen_app.kernels.pages.kernel import codeview
 from codegen_app.kernels.pages.kernel.query import kernel_listing, kernel_page
+from codegen_app.kernels.queries.listing import ListingView
 from codegen_app.platform import files
 from codegen_app.web.forms.query import KernelForm
 from codegen_app.web.page import TEXT_FILE, download
@@ -33,10 +41,7 @@ def listing_lines(request: HttpRequest, name: str, build: int, first: int) -> Ht
     """A chunk of a long listing for the page's script, with the figures of the modelling
     ``model``."""
     address = KernelForm(request.GET)
-    try:
-        view = kernel_listing(name, build, address.text("view"))
-    except (Build.DoesNotExist, FileNotFoundError):
-        raise Http404(f"build {build} has no listing") from None
+    view = _listing_or_404(name, build, address)
     if not 1 <= first <= len(view.lines):
         raise Http404(f"the listing has {len(view.lines)} lines")
     model, launch = address.number("model"), address.number("launch") or 0
@@ -44,6 +49,21 @@ def listing_lines(request: HttpRequest, name: str, build: int, first: int) -> Ht
     modelled = modelled_view(report, view, launch) if report else None
     headers = codeview.headers_at(reverse("kernel", args=[name]), build)
     return HttpResponse(codeview.listing_chunk(view, first, modelled, headers))
+
+
+def listing_index(request: HttpRequest, name: str, build: int) -> JsonResponse:
+    """What the page's script needs about all lines of a listing, or of the loop ``loop``."""
+    address = KernelForm(request.GET)
+    view = _listing_or_404(name, build, address)
+    loop = view.loop_at(address.number("loop") or 0)
+    return JsonResponse(codeview.listing_index(view, loop))
+
+
+def _listing_or_404(name: str, build: int, address: KernelForm) -> ListingView:
+    try:
+        return kernel_listing(name, build, address.text("view"))
+    except (Build.DoesNotExist, FileNotFoundError):
+        raise Http404(f"build {build} has no listing") from None
 
 
 def kernel_source(_request: HttpRequest, name: str, file: str) -> HttpResponse:

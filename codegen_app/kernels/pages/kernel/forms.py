@@ -41,9 +41,10 @@ class BuildForm(forms.Form):
         super().__init__(data)
         field = self.fields["target"]
         assert isinstance(field, TargetsField)
-        field.choices = [
-            (name, name) for name in served_target_names() if can_build(find(name), source_file)
+        self.target_names = [
+            name for name in served_target_names() if can_build(find(name), source_file)
         ]
+        field.choices = [(name, name) for name in self.target_names]
 
 
 def rebuild_form(source_file: str, build: BuildRow | None) -> BuildForm:

@@ -12,7 +12,8 @@ from typing import Any
 
 from django.urls import reverse
 
-from codegen_app.graphs.origins import lines_by_node
+from codegen_app.graphs.models import GraphNode
+from codegen_app.graphs.origins import lines_by_node, own_frame
 from codegen_app.kernels.modelled.rows import ModelledRow, load_report, modelled_rows
 from codegen_app.kernels.modelled.view import ModelledView, modelled_view
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
@@ -22,7 +23,8 @@ from codegen_app.platform import files
 from codegen_app.platform.models import Artifact
 from codegen_app.tuning.models import BenchmarkResult
 from codegen_app.tuning.models.benchmark_result import WITH_ORIGIN
-from codegen_app.tuning.queries.limits import Limits, limits
+from codegen_app.tuning.queries.kernel_choice import KernelChoice, kernel_choice
+from codegen_app.tuning.queries.limits import Limits, MeasuredPoint, limits
 from codegen_app.tuning.queries.measured_row import MeasuredRow, metrics_of
 from codegen_app.tuning.queries.measurements import MIN_SAMPLES
 from codegen_app.web.row import build_row
@@ -36,8 +38,20 @@ from scheduler.targets.terms import GENERAL, Terms
 
 
 @dataclass(frozen=True)
+class ModelLine:
+    """A line of the model's Python source that a kernel computes."""
+
+    file: str
+    line: int
+    function: str
+    code: str
+    module_path: str
+
+
+@dataclass(frozen=True)
 class UseRow:
-    """A scheduled node that the kernel can serve. ``links`` are the addresses of its nodes."""
+    """A scheduled node that the kernel can serve. ``links`` are the addresses of its nodes,
+    ``model_lines`` the lines of the model that it computes."""
 
     node_id: int
     problem_id: int | None
@@ -53,6 +67,7 @@ class UseRow:
     metadata_comment: str
     line_origins: tuple[Mapping[str, Any], ...]
     links: Mapping[str, str]
+    model_lines: tuple[ModelLine, ...]
 
 
 @dataclass(frozen=True)
@@ -190,7 +205,9 @@ class KernelModelling:
 @dataclass(frozen=True)
 class KernelPage:
     """One kernel; ``build`` is shown beside the source, ``view`` is the text shown as its listing
-    ("" if there is only one)."""
+    ("" if there is only one). ``counting`` is the measurement of the headline, ``choice`` says
+    which kernel is selected there; ``compare_url`` compares the build with the default kernel's.
+    ``missing_target`` is a requested target that it has no build for."""
 
     name: str
     url: str
@@ -207,13 +224,51 @@ class KernelPage:
     use: UseRow | None
     builds: tuple[BuildRow, ...]
     build: BuildRow | None
+    missing_target: str
     view: str
     resources: tuple[ResourceRow, ...]
     listing: ListingView | None
     modelled: KernelModelling
     provenance: tuple[ProvenanceRow, ...]
     results: tuple[ResultRow, ...]
+    counting: ResultRow | None
+    choice: KernelChoice | None
+    compare_url: str
     limits: Limits | None
+
+    @property
+    def default_tab(self) -> str:
+        """The section that the page opens: the builds if the displayed one needs attention."""
+        is_built = self.build is not None and (
+            self.build.state == State.DONE or self.build.elsewhere
+        )
+        return "resources" if is_built else "builds"
+
+    @property
+    def main_resources(self) -> ResourceRow | None:
+        """The device function of the displayed build with the most registers."""
+        rows = [row for row in self.resources if self.build and row.build == self.build.id]
+        rules = rules_of(targets.find(self.build.target)) if self.build else None
+        if rules is None:
+            return None
+        return max(rows, key=lambda row: rules.registers(row.resources), default=None)
+
+    @property
+    def main_figures(self) -> tuple[tuple[Column, list[int | None]], ...]:
+        """The figures of ``main_resources`` that are not 0, with their columns."""
+        row, tables = self.main_resources, self.shown_resources
+        if row is None or not tables:
+            return ()
+        figures = zip(tables[0].columns, row.cells(tables[0].columns), strict=True)
+        return tuple((column, cells) for column, cells in figures if any(cells))
+
+    @property
+    def point(self) -> MeasuredPoint | None:
+        """The headline measurement among the points of the roofline; None if its device is not in
+        the table of boards, or the work at its sizes is unknown."""
+        row = self.counting
+        points = self.limits.points if self.limits and row else ()
+        return next((point for point in points if row and point.result == row.id), None)
 
     @property
     def beside(self) -> tuple[int, ...]:
@@ -231,14 +286,6 @@ class KernelPage:
     def words(self) -> Terms:
         """The vendor's terms for the displayed build's target."""
         return targets.find(self.build.target).words if self.build else GENERAL
-
-    @property
-    def counting(self) -> ResultRow | None:
-        """The measurement of the page's headline time: preferably on the displayed build's target,
-        then with enough samples to compare, then the latest."""
-        target = self.build.target if self.build else ""
-        ranks = {row.id: (row.target == target, row.n >= MIN_SAMPLES) for row in self.results}
-        return max(self.results, key=lambda row: ranks[row.id], default=None)
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -279,14 +326,16 @@ def kernel_page(
     sizes: int = 0,
     view: str = "",
     model: tuple[int | None, int, int | None] = (None, 0, None),
+    target: str = "",
 ) -> KernelPage:
-    """Return a kernel (9 queries, one more with a report). Raises ``GeneratedKernel.DoesNotExist``.
+    """Return a kernel (12 queries, one more with a report). Raises
+    ``GeneratedKernel.DoesNotExist``.
 
     ``build_id`` and ``node_id`` select the build and the use to show; by default, or if they are
-    not this kernel's, the first finished build and the first use. ``sizes`` is the index of the
-    known sizes for the limits, ``view`` names the build's text that is its listing. ``model`` is
-    the modelling shown with its build, its launch, and the start of its timeline; by default, or if
-    it is not this kernel's, the newest of the build's.
+    not this kernel's, the first finished build for ``target``, else of all, and the first use.
+    ``sizes`` is the index of the known sizes for the limits, ``view`` names the build's text that
+    is its listing. ``model`` is the modelling shown with its build, its launch, and the start of
+    its timeline; by default, or if it is not this kernel's, the newest of the build's.
     """
     kernel = GeneratedKernel.objects.get(name=name)
     uses = _uses(kernel)
@@ -306,7 +355,8 @@ def kernel_page(
     build_id = next((row.build for row in rows if row.id == model_id and row.is_shown), build_id)
     requested = [row for row in builds if row.id == build_id]
     complete = [row for row in builds if row.state == State.DONE]
-    build = next(iter([*requested, *complete, *builds]), None)
+    of_target = [row for row in [*complete, *builds] if row.target == target]
+    build = next(iter([*requested, *of_target, *complete, *builds]), None)
     views = build.views if build else ()
     shown_view = view if view in views else next(iter(views), "")
     digests = {
@@ -329,6 +379,8 @@ def kernel_page(
     modelled_row = next((row for row in of_build if row.id == model_id), newest)
     report = load_report(modelled_row.id) if modelled_row else None
     modelled = modelled_view(report, listing, launch, at) if report else None
+    results = _results(kernel)
+    counting = _counting(results, build.target if build else "")
     return KernelPage(
         name=kernel.name,
         url=kernel.get_absolute_url(),
@@ -345,12 +397,16 @@ def kernel_page(
         use=use,
         builds=builds,
         build=build,
+        missing_target=target if target and not of_target and not requested else "",
         view=shown_view,
         resources=tuple(_resource_rows(builds, paths)),
         listing=listing,
         modelled=KernelModelling(rows, modelled_row, modelled),
         provenance=_provenance(use, modelled) if use else (),
-        results=_results(kernel),
+        results=tuple(map(_result_row, results)),
+        counting=_result_row(counting) if counting else None,
+        choice=kernel_choice(kernel, counting) if counting else None,
+        compare_url=_compare_url(kernel, build, use),
         limits=limits(
             *(use.problem_id, sizes, kernel.pk), rows, first=build.target if build else ""
         )
@@ -461,9 +517,21 @@ def _uses(kernel: GeneratedKernel) -> tuple[UseRow, ...]:
             links={
                 member.name: f"{graph_url}?node={member.name}" for member in node.graph_nodes.all()
             },
+            model_lines=_model_lines(node.graph_nodes.all()),
         )
         uses.append(row)
     return tuple(uses)
+
+
+def _model_lines(members: Iterable[GraphNode]) -> tuple[ModelLine, ...]:
+    """Return the model's own line of each graph node, each once, in the graph's order."""
+    lines: dict[tuple[str, int], ModelLine] = {}
+    for member in sorted(members, key=lambda member: member.position):
+        if (frame := own_frame(member.frames)) is not None:
+            key = str(frame["file"]), int(frame["line"])
+            line = ModelLine(*key, frame["function"], frame["code"], member.module_path)
+            lines.setdefault(key, line)
+    return tuple(lines.values())
 
 
 def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
@@ -499,24 +567,50 @@ def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
     )
 
 
-def _results(kernel: GeneratedKernel) -> tuple[ResultRow, ...]:
+def _results(kernel: GeneratedKernel) -> list[BenchmarkResult]:
     """Return the latest measurements (1 query)."""
-    rows = (
+    return list(
         BenchmarkResult.objects.filter(kernel=kernel)
-        .select_related("environment", "problem", WITH_ORIGIN)
+        .select_related("environment", "problem", "build", WITH_ORIGIN)
+        .defer("build__log")
         .order_by("-created_at", "-pk")[:200]
     )
-    return tuple(
-        build_row(
-            ResultRow,
-            row,
-            id=row.pk,
-            problem=str(row.problem),
-            device=row.environment.device_name,
-            target=row.environment.target,
-            metrics=metrics_of(row),
-            rejected=len(row.rejected_samples),
-            drift=None,
-        )
-        for row in rows
+
+
+def _counting(results: Iterable[BenchmarkResult], target: str) -> BenchmarkResult | None:
+    """Return the measurement of the page's headline time: preferably on that target, then with
+    enough samples to compare, then the latest."""
+
+    def rank(row: BenchmarkResult) -> tuple[bool, bool]:
+        return row.environment.target == target, len(row.samples_ns) >= MIN_SAMPLES
+
+    return max(results, key=rank, default=None)
+
+
+def _result_row(row: BenchmarkResult) -> ResultRow:
+    return build_row(
+        ResultRow,
+        row,
+        id=row.pk,
+        problem=str(row.problem),
+        device=row.environment.device_name,
+        target=row.environment.target,
+        metrics=metrics_of(row),
+        rejected=len(row.rejected_samples),
+        drift=None,
     )
+
+
+def _compare_url(kernel: GeneratedKernel, build: BuildRow | None, use: UseRow | None) -> str:
+    """Return the URL of the comparison with the node's default kernel, built for the same target
+    (1 query); "" if this is the default, or one of both is not built."""
+    if build is None or use is None or use.is_default or build.state != State.DONE:
+        return ""
+    default = Build.objects.filter(
+        kernel__uses__template_node=use.node_id,
+        kernel__uses__is_default=True,
+        target=build.target,
+        state=State.DONE,
+    ).exclude(kernel=kernel)
+    pk = default.order_by("-created_at").values_list("pk", flat=True).first()
+    return f"{reverse('compare')}?build={pk}&build={build.id}" if pk else ""
