@@ -16,6 +16,9 @@ from codegen_app.kernels.models import KernelUse
 from codegen_app.tuning.models import Selection
 from codegen_app.tuning.queries import serving
 
+#: The newest graphs among which the one that pages show by default is searched.
+FEATURED_OF = 12
+
 
 @dataclass(frozen=True)
 class Coverage:
@@ -65,8 +68,8 @@ def featured_graph(coverages: Mapping[int, Coverage]) -> int | None:
 
 
 def graph_coverages(graphs: Collection[int]) -> dict[int, Coverage]:
-    """Return the coverage of each of these graphs as its own page initially shows it (4
-    queries)."""
+    """Return the coverage of each of these graphs, in their order, as its own page initially shows
+    it (4 queries)."""
     nodes_by_graph: dict[int, list[TemplateNode]] = defaultdict(list)
     rows = TemplateNode.objects.filter(graph__in=graphs, problem__isnull=False)
     for node in rows.select_related("problem").only("graph_id", "kind", "problem__symbols"):
@@ -80,7 +83,7 @@ def graph_coverages(graphs: Collection[int]) -> dict[int, Coverage]:
     selected: dict[int, list[Selection]] = defaultdict(list)
     for selection in serving.current_selections(problems):
         selected[selection.problem_id].append(selection)
-    coverages: dict[int, Coverage] = {}
+    coverages = {graph: Coverage() for graph in graphs}
     for graph, nodes in nodes_by_graph.items():
         symbols = {node.problem.pk: node.problem.symbols for node in nodes if node.problem}
         used = frozenset(name for names in symbols.values() for name in names)

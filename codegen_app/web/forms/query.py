@@ -155,8 +155,9 @@ class KernelForm(QueryForm):
 
 
 class KernelsForm(QueryForm):
-    """Kernels in a language; the bucket of times and the target of registers."""
+    """The graph (0: all), the language, the bucket of times and the target of registers."""
 
+    graph = Number()
     language = Text()
     times = Text()
     target = Text()

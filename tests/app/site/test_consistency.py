@@ -216,8 +216,9 @@ FIGURES = (
         ("node", "kernels", "ledger"),
     ),
     Figure("Share %", lambda c: "100.0", ("graph", "kernels")),
-    Figure("Device", lambda c: c.device, ("kernel", "kernels", "selections")),
-    Figure("Target", lambda c: c.run.target, ("kernel", "kernels", "selections")),
+    Figure("Total µs", lambda c: us(c.result.median_ns), ("kernels",)),
+    Figure("Device", lambda c: c.device, ("kernel", "selections")),
+    Figure("Target", lambda c: c.run.target, ("kernel", "selections")),
     Figure("Sizes", lambda c: c.sizes, ("kernel", "selections")),
     Figure("Measured on", lambda c: f"{c.device} {c.sizes}", ("node",)),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -11,7 +12,8 @@ from django.test import Client
 
 from codegen_app.tuning.pages.node.query import node_page
 from codegen_app.tuning.pages.run.candidate_columns import columns
-from tests.support.pages_world import World
+from tests.app import factories
+from tests.support.pages_world import World, make_world
 
 pytestmark = pytest.mark.django_db
 
@@ -29,16 +31,43 @@ def column(page: str, place: int) -> list[str]:
 
 
 def test_kernels_are_listed_with_what_they_cost_and_take(reader: Client, world: World) -> None:
-    rows = {row["name"]: row for row in reader.get("/kernels.json").json()["kernels"]}
+    page = reader.get("/kernels.json").json()
+    rows = {row["name"]: row for row in page["kernels"]}
     chosen, slower = (rows[kernel.name] for kernel in world.kernels)
-    assert chosen["median_ns"] == 120_000
+    assert page["ranking"]["name"] == world.graph.name
+    assert (chosen["median_ns"], chosen["total_ns"], chosen["calls"]) == (120_000, 120_000, 1)
     assert chosen["share"] == 1.0, "it serves the only node that was measured"
-    assert chosen["share_of"] == world.graph.name
     assert (chosen["device"], chosen["target"]) == ("CPU emulation", "gfx942")
     assert chosen["resource_use"]["registers"] > 0
     assert 0 < chosen["resource_use"]["waves"] <= chosen["resource_use"]["max_waves"] == 8
-    assert slower["share"] is None
+    assert (slower["share"], slower["calls"]) == (None, None)
     assert list(rows) == [chosen["name"], slower["name"]], "what costs most comes first"
+
+
+def test_shares_are_of_one_graph(reader: Client, world: World, code_cache: Path) -> None:
+    """A kernel that two graphs use has the share, and the calls, of the graph that is shown: the
+    overview's unless another is selected. Of all graphs there are none."""
+    larger = make_world(code_cache, "larger", layers=3).graph
+    name = world.kernels[0].name
+    for graph, calls in ((None, 3), (world.graph.pk, 1), (larger.pk, 3)):
+        address = "/kernels.json" + (f"?graph={graph}" if graph else "")
+        page = reader.get(address).json()
+        (row,) = (row for row in page["kernels"] if row["name"] == name)
+        assert (row["calls"], row["share"]) == (calls, 1.0)
+        assert row["total_ns"] == page["ranking"]["total_ns"] == calls * 120_000.0
+    page = reader.get("/kernels.json?graph=0").json()
+    assert page["ranking"] is None
+    assert {(row["calls"], row["share"]) for row in page["kernels"]} == {(None, None)}
+    html = reader.get("/kernels?graph=0").content.decode()
+    assert re.findall(r'<th scope="col".*?>\s*<a[^>]*>(\w+)', html)[:2] == ["Kernel", "Median"]
+
+
+def test_only_the_candidates_of_the_graph_are_listed(reader: Client, world: World) -> None:
+    other = factories.kernel()
+    names = {row["name"] for row in reader.get("/kernels.json").json()["kernels"]}
+    assert names == {kernel.name for kernel in world.kernels}
+    every = {row["name"] for row in reader.get("/kernels.json?graph=0").json()["kernels"]}
+    assert every == names | {other.name}
 
 
 def test_a_target_may_be_chosen_for_registers(reader: Client, world: World) -> None:
@@ -71,7 +100,7 @@ def test_the_list_is_filtered_and_the_choice_of_columns_is_in_the_address(
 
 def test_what_the_table_does_not_have_is_said_and_left_out(reader: Client, world: World) -> None:
     page = body(reader, sort="-speed", filter="time<fast", column=["nope"])
-    assert "sort: unknown column speed. Columns: name, share, time" in page
+    assert "sort: unknown column speed. Columns: name, calls, total, share" in page
     assert "filter: time takes a number" in page
     assert "column: unknown column nope" in page
     assert len(column(page, 0)) == 2

@@ -11,10 +11,11 @@ from codegen_app.web.table_view import render_table_page
 
 
 def kernels(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Kernels, the most expensive first; ``?times=``, ``?target=``, ``?language=``, and the table's
-    parameters."""
+    """The kernels of a graph, the largest share first; ``?graph=``, ``?times=``, ``?target=``,
+    ``?language=``, and the table's parameters."""
     address, form = KernelsForm(request.GET), TableForm(request.GET, COLUMNS, DEFAULT_SORT)
-    page, table = kernel_list(form.asked, *map(address.text, ("language", "times", "target")))
+    language, times, target = map(address.text, ("language", "times", "target"))
+    page, table = kernel_list(form.asked, language, times, target, address.number("graph"))
     return render_table_page(
         request,
         "kernels/kernels.html",

@@ -22,7 +22,7 @@ from codegen_app.site.pages.overview.start import (
 from codegen_app.site.pages.overview.summary import OverviewSummary, overview_summary
 from codegen_app.tuning.models import Candidate, TuningRun
 from codegen_app.tuning.pages.runs.query import RunRow, is_open, run_rows
-from codegen_app.tuning.queries.coverage import featured_graph
+from codegen_app.tuning.queries.coverage import FEATURED_OF, featured_graph
 from codegen_app.workers.models import State
 from codegen_app.workers.rows import WorkerRow, worker_rows
 
@@ -74,7 +74,7 @@ class Overview:
 
 def overview(graph: int | None = None) -> Overview:
     """Return everything on the first page (33 queries, 3 more if a gain is shown)."""
-    rows = graph_rows(Graph.objects.all()[:12])
+    rows = graph_rows(Graph.objects.all()[:FEATURED_OF])
     workers, changes = worker_rows(), overview_changes()
     runs = run_rows(TuningRun.objects.all()[:12])
     featured = featured_graph({row.id: row.measured for row in rows})

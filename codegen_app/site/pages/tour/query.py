@@ -10,12 +10,10 @@ from codegen_app.graphs.models import Graph
 from codegen_app.site.pages.overview.changes import overview_changes
 from codegen_app.site.pages.overview.start import explained_regression
 from codegen_app.tuning.models import TuningRun
-from codegen_app.tuning.queries.coverage import Coverage, featured_graph, graph_coverages
+from codegen_app.tuning.queries.coverage import FEATURED_OF, featured_graph, graph_coverages
 from codegen_app.tuning.queries.ranking import kernel_ranking
 from codegen_app.web.tour import TOUR
 from codegen_app.workers.models import State
-
-_NEWEST = 12
 
 
 def tour_stop(number: int, *, backwards: bool = False) -> tuple[int, str]:
@@ -27,10 +25,9 @@ def tour_stop(number: int, *, backwards: bool = False) -> tuple[int, str]:
 
 
 def _featured_graph() -> Graph | None:
-    newest = list(Graph.objects.only("name")[:_NEWEST])
-    coverages = graph_coverages([graph.pk for graph in newest])
-    featured = featured_graph({row.pk: coverages.get(row.pk, Coverage()) for row in newest})
-    return next((graph for graph in newest if graph.pk == featured), None)
+    newest = {graph.pk: graph for graph in Graph.objects.only("name")[:FEATURED_OF]}
+    featured = featured_graph(graph_coverages(newest))
+    return newest[featured] if featured is not None else None
 
 
 def _graph() -> str:
