@@ -228,7 +228,7 @@ urlpatterns = [
     path("channels/<int:pk>/key", renew_channel_key, name="renew_channel_key"),
     path("deliveries/<int:pk>/again", send_again, name="send_again"),
     *of_programs,
-    *with_json_view("api/v1/docs", api_docs, "api_docs"),
+    *with_json_view("api/v1/docs", api_docs, "api_docs", PLAIN),
     path("api/v1/openapi.json", api_schema, name="api_schema"),
     path("api/v1/client.py", api_client, name="api_client"),
     path("csp-reports", csp_reports, name="csp_reports"),

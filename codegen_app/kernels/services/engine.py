@@ -146,21 +146,26 @@ def find_caller(
 ) -> TemplateCaller | None:
     """Return the candidate of a node of that file with that kernel, as in ``callers``, or None.
     Only this candidate is rendered: all may be hundreds."""
+    if default_kernel(file_digest, node_name) == recorded.kernel:
+        prepared = scheduled(file_digest)
+        return prepared.backend.default(prepared.node(node_name))
+    return find_candidate(file_digest, node_name, recorded, target)
+
+
+@lru_cache(maxsize=512)
+def find_candidate(
+    file_digest: str, node_name: str, recorded: KernelRecord, target: str = ""
+) -> TemplateCaller | None:
+    """Return what ``find_caller`` does for a kernel that is not the node's default, without
+    computing the default, which takes most of the time."""
     prepared = scheduled(file_digest)
     node = prepared.node(node_name)
-    if default_kernel(file_digest, node_name) == recorded.kernel:
-        return prepared.backend.default(node)
     backend = scheduling_for(file_digest, target) if target else prepared.backend
     config = dict(recorded.config)
     if not backend.is_candidate(node, recorded.template, config):
         return None
     caller = backend.generate(node, recorded.template, config)
     return caller if caller.name == recorded.kernel else None
-
-
-def can_make(file_digest: str, node_name: str, recorded: KernelRecord, target: str) -> bool:
-    """Return whether that kernel is a candidate of a node of that file for a target."""
-    return find_caller(file_digest, node_name, recorded, target) is not None
 
 
 @lru_cache(maxsize=4096)

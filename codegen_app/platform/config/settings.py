@@ -124,6 +124,9 @@ BAR_COUNTS = {
     "runs": "codegen_app.tuning.queries.running.running_label",
 }
 
+# What the web server loads before it forks its processes.
+PRELOAD = "codegen_app.site.preload.preload_pages"
+
 # The time limit of a search per kind of result, in milliseconds.
 SEARCH_MS = env.integer("KILN_SEARCH_MS", 250, minimum=10)
 

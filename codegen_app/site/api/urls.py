@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
@@ -47,6 +48,7 @@ class _Description(OpenAPISchema):
         ]
 
 
+@cache
 def openapi() -> dict[str, Any]:
     """The API's description in OpenAPI."""
     schema = dict(_Description(api, f"/{ROOT}"))

@@ -190,7 +190,7 @@ def find_targets(query: str, limit: int) -> list[Hit]:
 def ops(query: str, limit: int) -> list[Hit]:
     """Find ops by name, those that begin with the query first."""
     word = query.lower().removeprefix("aten.")
-    names = sorted((not name.startswith(word), name) for name in _op_names() if word in name)
+    names = sorted((not name.startswith(word), name) for name in op_names() if word in name)
     return [
         Hit("op", name, f"{reverse('ops')}?{urlencode({'words': name})}", "what computes it")
         for _, name in names[:limit]
@@ -198,5 +198,6 @@ def ops(query: str, limit: int) -> list[Hit]:
 
 
 @cache
-def _op_names() -> tuple[str, ...]:
+def op_names() -> tuple[str, ...]:
+    """Return the names of all ops."""
     return tuple(sorted({row.name for row in table()}))

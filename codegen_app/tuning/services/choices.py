@@ -92,15 +92,16 @@ class Choices:
         return tuple(dict.fromkeys(rows))
 
     def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotGeneratedRow]:
-        known = _generated_pairs(self.file_digest, selected)
+        defaults, known = _generated_kernels(self.file_digest, selected)
         unknown = {node: name for node, name in selected.items() if (node, name) not in known}
         recorded = engine.kernel_records(unknown.values()) if unknown else {}
         for node, name in unknown.items():
             row = recorded.get(name)
-            if row is None or not engine.can_make(self.file_digest, node, row, self._target):
-                yield NotGeneratedRow(
-                    node, name, engine.default_kernel(self.file_digest, node), sizes
-                )
+            if row and engine.find_candidate(self.file_digest, node, row, self._target):
+                continue
+            default = defaults.get(node) or engine.default_kernel(self.file_digest, node)
+            if row is None or name != default:
+                yield NotGeneratedRow(node, name, default, sizes)
 
     def _chooser(self, selected: Mapping[str, str]) -> pipeline.Chooser:
         recorded = engine.kernel_records(selected.values())
@@ -116,8 +117,11 @@ class Choices:
         return choose
 
 
-def _generated_pairs(file_digest: str, selected: Mapping[str, str]) -> set[tuple[str, str]]:
-    """Return the selected kernels of nodes that this generator is known to make (one query).
+def _generated_kernels(
+    file_digest: str, selected: Mapping[str, str]
+) -> tuple[Mapping[str, str], set[tuple[str, str]]]:
+    """Return the recorded defaults of nodes, and the selected kernels of nodes that this generator
+    is known to make (one query).
 
     Generating them again takes seconds for a large model. A kernel is recorded with one of its
     nodes; it also fits other nodes of the same problem with the same default.
@@ -129,11 +133,12 @@ def _generated_pairs(file_digest: str, selected: Mapping[str, str]) -> set[tuple
     ).values_list("template_node__problem", "template_node__name", "kernel__name", "is_default")
     default = {node: (problem, kernel) for problem, node, kernel, is_default in uses if is_default}
     generated = {(default.get(node), kernel) for _, node, kernel, _ in uses}
-    return {
+    pairs = {
         (node, kernel)
         for node, kernel in selected.items()
         if node in default and (default[node], kernel) in generated
     }
+    return {node: kernel for node, (_, kernel) in default.items()}, pairs
 
 
 def graph_choices(graph: Graph, times: str = "") -> Choices:

@@ -348,7 +348,7 @@ class TestBundles:
         """For a large model that takes seconds, in a process that serves pages."""
         name = self.select(node, 1, 16)
         made = []
-        monkeypatch.setattr(engine, "can_make", lambda *of: made.append(of) or True)
+        monkeypatch.setattr(engine, "find_candidate", lambda *of: made.append(of) or True)
         twin = reader.get(f"{node.graph.get_absolute_url()}.json").json()
         row = next(row for row in twin["scheduled"] if row["name"] == node.name)
         assert (row["serving"]["kernel"], twin["not_made"]) == (name, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from codegen_app.platform.config.layout import LAYOUT
 
@@ -30,6 +31,7 @@ class Glossary:
     subjects: tuple[Subject, ...]
 
 
+@cache
 def glossary() -> Glossary:
     """Return the file's headings with the rows of their tables (no queries)."""
     text = (LAYOUT.site / "docs" / "glossary.md").read_text(encoding="utf-8")
