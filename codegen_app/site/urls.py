@@ -188,7 +188,7 @@ urlpatterns = [
     path("series/<int:pk>/points/<int:datum>/annotate", annotate_point, name="annotate_point"),
     path("annotations/<int:pk>/remove", remove_annotation, name="remove_annotation"),
     *with_json_view("series/<int:pk>", series, "series", PLAIN),
-    *with_json_view("changes/<int:pk>", change, "change", PLAIN),
+    *with_json_view("changes/<int:pk>", change, "change", TIMED),
     *with_json_view("compare", compare, "compare", PLAIN),
     *with_json_view("search", search, "search", TIMED),
     path("palette.json", palette, name="palette"),

@@ -1,12 +1,14 @@
-"""The window of an alert as pages and messages show it: the last good and the first bad revision,
-and the commits in between."""
+"""The window of an alert or of a change as pages and messages show it: the last good and the first
+bad revision, and the commits in between."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from codegen_app.tracking.models import Alert, Revision
+from codegen_app.tracking.models import Alert, Change, Revision
 from codegen_app.tracking.queries.revision_links import RevisionLinks
 
 MAX_COMMITS = 50
@@ -60,9 +62,32 @@ def alert_window(alert: Alert, links: RevisionLinks) -> AlertWindow | None:
     good, bad, since = alert.good_revision, alert.revision, alert.since
     if good is None or bad is None or since is None:
         return None
+    return _window(good, since, bad, alert.at, links, alert.commits)
+
+
+def change_window(change: Change, links: RevisionLinks) -> AlertWindow | None:
+    """Return the window of a change whose revisions and alert are loaded, likewise; None without an
+    earlier point, and for rows of earlier versions."""
+    good, bad, alert = change.good_revision, change.bad_revision, change.alert
+    if good is None or bad is None or change.since is None or change.until is None:
+        return None
+    of_alert = (alert.good_revision_id, alert.revision_id) if alert else None
+    commits = alert.commits if alert and of_alert == (good.pk, bad.pk) else None
+    return _window(good, change.since, bad, change.until, links, commits)
+
+
+def _window(
+    good: Revision,
+    since: datetime,
+    bad: Revision,
+    until: datetime,
+    links: RevisionLinks,
+    mirrored: Mapping[str, Any] | None,
+) -> AlertWindow:
+    """``mirrored`` are the commits in between from a Git mirror, if there is one."""
     between = (
         Revision.objects.filter(
-            repository=bad.repository, is_trunk=True, at__gt=since, at__lt=alert.at
+            repository=bad.repository, is_trunk=True, at__gt=since, at__lt=until
         )
         .exclude(name__in=(good.name, bad.name))
         .order_by("-at", "-pk")
@@ -71,7 +96,7 @@ def alert_window(alert: Alert, links: RevisionLinks) -> AlertWindow | None:
     n_between = len(rows) if len(rows) <= MAX_COMMITS else between.count()
     measured = [_commit(row, links) for row in (bad, *rows)]
     commits, n_commits = measured, n_between + 1
-    if alert.commits is not None:
+    if mirrored is not None:
         names = {commit.name for commit in measured}
         of_mirror = [
             Revision(
@@ -81,10 +106,10 @@ def alert_window(alert: Alert, links: RevisionLinks) -> AlertWindow | None:
                 subject=str(one["subject"]),
                 author=str(one["author"]),
             )
-            for one in alert.commits["commits"]
+            for one in mirrored["commits"]
         ]
         commits = [_commit(row, links, measured=row.name in names) for row in of_mirror]
-        n_commits = int(alert.commits["count"])
+        n_commits = int(mirrored["count"])
     return AlertWindow(
         good=good.name,
         good_text=str(good),
@@ -96,7 +121,7 @@ def alert_window(alert: Alert, links: RevisionLinks) -> AlertWindow | None:
         n_between=n_between,
         commits=tuple(commits[:MAX_COMMITS]),
         n_commits=n_commits,
-        complete=alert.commits is not None,
+        complete=mirrored is not None,
         diff_url=links.diff(good, bad),
     )
 

@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from codegen_app.accounts import embedding
+from codegen_app.graphs.models import TemplateNode
 from codegen_app.tracking.models import (
     AlertEvent,
     Baseline,
@@ -37,6 +38,8 @@ from codegen_app.tracking.pages.series.query import PAGE_SIZE, Filters, series_l
 from codegen_app.tracking.queries.revision_links import RevisionLinks
 from codegen_app.tracking.queries.series_summary import MIN_POINTS, series_head
 from codegen_app.web.tables import TableQuery
+from codegen_app.workers.models import Worker
+from scheduler.track.generated_label import LABEL
 from scheduler.track.units import format_digits, format_value
 from tests.app import track_factories as make
 from tests.support.histories import generated_histories
@@ -244,7 +247,7 @@ def test_queries_do_not_grow_with_series_points_or_changes() -> None:
         )
         step(other, 7)
         step(other, 20)
-    assert_steady(few, queries(), usual=[5, 6, 8, 7, 7, 2, 3])
+    assert_steady(few, queries(), usual=[5, 6, 11, 8, 8, 4, 3])
 
 
 # ── the history ─────────────────────────────────────────────────────────────
@@ -468,7 +471,7 @@ def test_the_sides_of_a_change_say_what_differs_first_and_why(reader: Client) ->
     assert page.explained is not None
     html = reader.get(change.get_absolute_url()).content.decode()
     assert f"rule: {change.rule}" in html
-    assert page.explained.reasons[0] in html
+    assert page.explained.reasons[0][1:] in html
     assert [one.here for one in page.differences] == sorted(
         (one.here for one in page.differences), reverse=True
     )
@@ -476,6 +479,66 @@ def test_the_sides_of_a_change_say_what_differs_first_and_why(reader: Client) ->
     assert page.why_not_compared.startswith("No kernels to compare: Kiln has no kernel")
     (one,) = columns(reader, f"{page.series.url}/points.json?change={change.pk}")["series"]
     assert change.datum_id in one["columns"]["id"]
+
+
+def test_only_changed_parameters_are_listed_and_telemetry_is_no_difference(reader: Client) -> None:
+    facts = {"driver": "580", "readings": {"power_w": 300}, "config": {"BLOCK_M": 64, "STAGES": 2}}
+    later = {"driver": "580", "readings": {"power_w": 310}, "config": {"BLOCK_M": 64, "ASYNC": 1}}
+    series = history([100.0] * 9 + [150.0], facts=[facts] * 9 + [later])
+    change = step(series, 9)
+    page = change_page(change.pk)
+    assert [(row.name, row.before, row.after) for row in page.changed_facts] == [
+        ("configuration: STAGES", "2", "not set"),
+        ("configuration: ASYNC", "not set", "1"),
+    ]
+    assert {row.name for row in page.other_facts} == {"driver", "power", "configuration: BLOCK_M"}
+    point = reader.get(f"{change.datum.get_absolute_url()}.json").json()
+    assert point["previous"] == str(change.previous)
+    assert [row["name"] for row in point["changed"]] == [row.name for row in page.changed_facts]
+    first = Datum.objects.filter(series=series).earliest("at")
+    assert reader.get(f"{first.get_absolute_url()}.json").json()["previous"] == ""
+
+
+def test_a_change_says_why_it_cannot_be_measured_again(admin_client: Client, world: World) -> None:
+    problem = world.nodes[0].problem
+    fields = {"own_problem": problem, "target": "cpu", "device_name": "CPU emulation"}
+    ours, theirs = history([1.0] * 9 + [2.0], **fields), history([1.0] * 9 + [2.0])
+    made = history([1.0] * 9 + [2.0], device_name=f"{LABEL}: GPU")
+    changes = [step(series, 9) for series in (ours, theirs, made)]
+    shown = [change_page(change.pk).actions for change in changes]
+    assert shown[0].retune_url == f"/retune?node={TemplateNode.objects.latest('pk').pk}"
+    assert shown[0].not_remeasured == "no alert was raised for this change"
+    assert shown[1].not_retuned.startswith("another program measured this problem")
+    assert shown[2].not_retuned == shown[2].not_remeasured
+    text = admin_client.get(changes[2].get_absolute_url()).content.decode()
+    assert "Cannot be retuned or re-measured: the values were generated, not measured." in text
+    Change.objects.update(alert=make.regression())
+    assert change_page(changes[1].pk).actions.remeasure_url.endswith("/remeasure")
+    stored = change_page(changes[0].pk).actions
+    assert stored.not_remeasured.startswith("no build of the points before the change is stored")
+    Worker.objects.all().delete()
+    assert change_page(changes[0].pk).actions.not_retuned == "no worker for cpu is online"
+
+
+def test_a_change_lists_the_commits_of_its_window(reader: Client) -> None:
+    series = history([100.0] * 9 + [150.0])
+    data = list(Datum.objects.filter(series=series).order_by("at"))
+    change = step(
+        series,
+        9,
+        good_revision=data[6].revision,
+        since=data[6].at,
+        bad_revision=data[9].revision,
+        until=data[9].at,
+    )
+    for n, datum in enumerate(data):
+        Revision.objects.filter(pk=datum.revision_id).update(at=datum.at, subject=f"Commit {n}")
+    window = change_page(change.pk).window
+    assert window is not None
+    assert [commit.subject for commit in window.commits] == ["Commit 9", "Commit 8", "Commit 7"]
+    text = reader.get(change.get_absolute_url()).content.decode()
+    assert "Commit 8" in text
+    assert "Commit 6" not in text
 
 
 def test_our_own_kernels_are_shown_side_by_side(
@@ -495,7 +558,7 @@ def test_our_own_kernels_are_shown_side_by_side(
     html = reader.get(change.get_absolute_url()).content.decode()
     for part in ("compare-resources", "compare-source", first.name, second.name, "inner loop"):
         assert part in html, part
-    assert queries_of(change_page, change.pk) <= most(2 + 3)
+    assert queries_of(change_page, change.pk) <= most(4 + 3)
     data[-1].kernel, data[-1].build = data[-2].kernel, data[-2].build
     data[-1].save()
     assert "the same build" in change_page(change.pk).why_not_compared

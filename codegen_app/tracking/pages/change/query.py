@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +10,9 @@ from typing import Any
 from codegen_app.kernels.models import Build
 from codegen_app.kernels.pages.compare.query import ComparePage, compare_page
 from codegen_app.tracking.models import Change, Datum
+from codegen_app.tracking.pages.change.actions import ChangeActions, change_actions
+from codegen_app.tracking.queries.alert_window import AlertWindow, change_window
+from codegen_app.tracking.queries.point_facts import FactRow, compare_facts, previous_point
 from codegen_app.tracking.queries.revision_links import RevisionLinks, revision_links
 from codegen_app.tracking.queries.series_summary import (
     ChangeSummary,
@@ -22,14 +24,12 @@ from codegen_app.tracking.queries.series_summary import (
 )
 from codegen_app.web.row import build_row
 from scheduler.track.differences import Aspect
-from scheduler.track.facts import (
-    ALTERNATIVES,
-    HEADERS,
-    INNER_LOOP,
-    INSTRUCTIONS_DIGEST,
-    UNIT,
-    configuration_of,
-)
+
+_FACT_ASPECTS = {
+    *(Aspect.REVISION, Aspect.SOURCE, Aspect.CONFIGURATION, Aspect.COMPILER, Aspect.HEADERS),
+    *(Aspect.CODE, Aspect.DRIVER, Aspect.RUNTIME, Aspect.HOST),
+}
+"""Aspects that are among the recorded facts of both sides."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class RevisionFacts:
     merge_base: str
     pull_request: str
     pull_request_url: str
+    subject: str
+    author: str
     url: str
 
 
@@ -64,19 +66,6 @@ class ChangeSide:
     run: int | None
     run_url: str
     address: str
-
-
-@dataclass(frozen=True)
-class FactRow:
-    """One recorded fact: its name, and its text on each side ("" if unknown)."""
-
-    name: str
-    before: str
-    after: str
-
-    @property
-    def differs(self) -> bool:
-        return bool(self.before and self.after and self.before != self.after)
 
 
 @dataclass(frozen=True)
@@ -115,6 +104,8 @@ class ChangePage:
     before: ChangeSide | None
     after: ChangeSide
     source_diff_url: str
+    window: AlertWindow | None
+    actions: ChangeActions
     explained: Explanation | None
     differences: tuple[DifferenceRow, ...]
     facts: tuple[FactRow, ...]
@@ -125,24 +116,40 @@ class ChangePage:
     def sides(self) -> tuple[ChangeSide, ...]:
         return (self.before, self.after) if self.before else (self.after,)
 
+    @property
+    def changed_facts(self) -> tuple[FactRow, ...]:
+        return tuple(row for row in self.facts if row.differs)
+
+    @property
+    def other_facts(self) -> tuple[FactRow, ...]:
+        """The facts that are equal, telemetry, or known on one side only."""
+        return tuple(row for row in self.facts if not row.differs)
+
+    @property
+    def other_differences(self) -> tuple[DifferenceRow, ...]:
+        """The differences that the changed facts do not show: those of resources and telemetry, and
+        those that lie a few points off."""
+        rows = self.differences
+        return tuple(row for row in rows if not row.here or row.aspect not in _FACT_ASPECTS)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons for the cause that are no differences."""
+        reasons = self.explained.reasons if self.explained else ()
+        return tuple(
+            row for row in reasons if row not in {one.sentence for one in self.differences}
+        )
+
 
 def change_page(pk: int) -> ChangePage:
-    """Return a change by number (3 queries, 2 more if both kernels are ours). Raises
-    ``Change.DoesNotExist``."""
+    """Return a change by number (4 queries, at most 2 more for its commits, 3 for a problem of
+    ours, 2 for kernels of ours). Raises ``Change.DoesNotExist``."""
     change = Change.objects.select_related(
-        *("series", "revision", "previous", "alert", "datum__revision", "datum__conditions"),
-        *("datum__kernel", "datum__run"),
+        *("series", "revision", "previous", "good_revision", "bad_revision", "alert"),
+        *("datum__revision", "datum__conditions", "datum__kernel", "datum__run"),
     ).get(pk=pk)
     after, unit = change.datum, change.series.unit
-    before = (
-        Datum.objects.trunk()
-        .filter(series=change.series_id, at__lte=after.at)
-        .exclude(at=after.at, pk__gte=after.pk)
-        .select_related("revision", "conditions", "kernel", "run")
-        .defer("samples")
-        .order_by("-at", "-id")
-        .first()
-    )
+    before = previous_point(after)
     explanation: Mapping[str, Any] = change.explanation
     explained = None
     if change.explained_at is not None:
@@ -161,9 +168,6 @@ def change_page(pk: int) -> ChangePage:
         )
         for row in explanation.get("differences", [])
     ]
-    old = dict(fact_texts(before.conditions.facts)) if before else {}
-    new = dict(fact_texts(after.conditions.facts))
-    facts = [FactRow(name, old.get(name, ""), new.get(name, "")) for name in {**old, **new}]
     compared, why_not_compared = _comparison(before, after)
     links = revision_links([after.revision, before.revision if before else None])
     return build_row(
@@ -174,9 +178,11 @@ def change_page(pk: int) -> ChangePage:
         before=_side("before", before, unit, links) if before else None,
         after=_side("after", after, unit, links),
         source_diff_url=links.diff(before.revision, after.revision) if before else "",
+        window=change_window(change, links),
+        actions=change_actions(change),
         explained=explained,
         differences=tuple(sorted(differences, key=lambda row: not row.here)),
-        facts=tuple(sorted(facts, key=lambda row: not row.differs)),
+        facts=compare_facts(before.conditions.facts if before else {}, after.conditions.facts),
         compared=compared,
         why_not_compared=why_not_compared,
     )
@@ -214,73 +220,6 @@ def point_columns(datum: Datum, unit: str, links: RevisionLinks) -> dict[str, An
         "run": datum.run_id,
         "run_url": run.get_absolute_url() if run else "",
     }
-
-
-_TITLES = {
-    "toolchain_version": Aspect.COMPILER.value,
-    "flags": "compiler flags",
-    "driver": Aspect.DRIVER.value,
-    "runtime": Aspect.RUNTIME.value,
-    "host": Aspect.HOST.value,
-    "kernel": "kernel",
-    "source_digest": "source hash",
-    "code_digest": "code object hash",
-}
-
-
-def fact_texts(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the recorded facts of a point with their names, in a fixed order."""
-    for name, title in _TITLES.items():
-        if facts.get(name):
-            yield title, _text(facts[name])
-    if facts.get("config"):
-        yield "configuration", configuration_of(facts) or _text(facts["config"])
-    for name, value in _mapping(facts.get("clocks")).items():
-        yield _clock_text(name, value)
-    for name, value in _mapping(facts.get("readings")).items():
-        title, unit = _READINGS.get(name, (name.replace("_", " "), ""))
-        yield title, f"{_text(value)}{unit}"
-    attributes = _mapping(facts.get("attributes"))
-    for kind, count in _mapping(attributes.get(INNER_LOOP)).items():
-        yield f"inner loop: {kind}", _text(count)
-    for function, figures in _mapping(facts.get("resources")).items():
-        for name, value in _mapping(figures).items():
-            prefix = f"{function}: " if len(facts["resources"]) > 1 else ""
-            yield f"{prefix}{name.replace('_', ' ')}", _text(value)
-    for name, value in attributes.items():
-        if name == ALTERNATIVES:
-            yield "built configurations not selected", str(len(_mapping(value)))
-        elif name != INNER_LOOP:
-            yield _ATTRIBUTES.get(name, name.replace("_", " ")), _text(value)
-
-
-_READINGS = {
-    "power_w": ("power", " W"),
-    "temperature_c": ("temperature", " °C"),
-    "ecc_corrected": ("corrected ECC errors", ""),
-    "ecc_uncorrected": ("uncorrected ECC errors", ""),
-}
-_ATTRIBUTES = {
-    INSTRUCTIONS_DIGEST: "instruction hash",
-    HEADERS: "header hash",
-    **dict.fromkeys(UNIT, "device serial number"),
-}
-
-
-def _clock_text(name: str, value: Any) -> tuple[str, str]:
-    if not isinstance(value, int | float):
-        return name, _text(value)
-    if name.startswith("throttled_"):
-        return f"throttled by {name.removeprefix('throttled_')}", f"{value:.0%} of samples"
-    return name.removesuffix("_mhz").replace("_", " "), f"{value:g} MHz"
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _comparison(before: Datum | None, after: Datum) -> tuple[ComparePage | None, str]:

@@ -7,7 +7,13 @@ from datetime import datetime
 
 from codegen_app.tracking.compare_revisions.branches import TrunkComparison, compare_with_trunk
 from codegen_app.tracking.models import Datum
-from codegen_app.tracking.pages.change.query import RevisionFacts, fact_texts, point_columns
+from codegen_app.tracking.pages.change.query import RevisionFacts, point_columns
+from codegen_app.tracking.queries.point_facts import (
+    FactRow,
+    compare_facts,
+    fact_texts,
+    previous_point,
+)
 from codegen_app.tracking.queries.revision_links import revision_links
 from codegen_app.tracking.queries.series_summary import PointValue, SeriesHead, series_head
 from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
@@ -28,9 +34,11 @@ class PointNote:
 @dataclass(frozen=True)
 class PointPage:
     """One point. ``samples`` is the number of kept samples: none once they were rolled up.
-    ``facts`` are its conditions by name; ``change`` is the number of the change that begins with
-    it; ``not_compared`` is why it is not compared with others, "" if it is; ``trunk`` is how the
-    revision of a branch compares with the trunk at its merge base."""
+    ``facts`` are its conditions by name; ``previous`` is the revision of the point before it in the
+    history, from which the ``changed`` facts differ, and ``diff_url`` has the commits in between;
+    ``change_url`` is the page of the change that begins with it; ``not_compared`` is why it is not
+    compared with others, "" if it is; ``trunk`` is how the revision of a branch compares with the
+    trunk at its merge base."""
 
     id: int
     url: str
@@ -40,6 +48,9 @@ class PointPage:
     measured_at: datetime
     samples: int
     facts: tuple[tuple[str, str], ...]
+    previous: str
+    changed: tuple[FactRow, ...]
+    diff_url: str
     kernel: str
     kernel_url: str
     run: int | None
@@ -72,7 +83,7 @@ class PointPage:
 
 
 def point_page(series: int, pk: int) -> PointPage:
-    """Return a point of a series by numbers (5 queries, at most 7 more for a point of a branch).
+    """Return a point of a series by numbers (6 queries, at most 7 more for a point of a branch).
     Raises ``Datum.DoesNotExist``."""
     datum = Datum.objects.select_related("series", "revision", "conditions", "kernel", "run").get(
         pk=pk, series=series
@@ -84,16 +95,23 @@ def point_page(series: int, pk: int) -> PointPage:
     if any(row.restored_at is None for row in withdrawals):
         not_compared = "withdrawn"
     revision = datum.revision
+    previous = previous_point(datum)
+    links = revision_links([revision, previous.revision if previous else None])
+    facts = datum.conditions.facts
+    differences = compare_facts(previous.conditions.facts, facts) if previous else ()
     trunk = None
     if not datum.is_trunk:
         trunk = compare_with_trunk(datum.series, {revision.pk: revision.name}).get(revision.pk)
     return PointPage(
-        **point_columns(datum, unit, revision_links([revision])),
+        **point_columns(datum, unit, links),
         id=datum.pk,
         url=datum.get_absolute_url(),
         series=series_head(datum.series),
         samples=len(datum.samples or ()),
-        facts=tuple(fact_texts(datum.conditions.facts)),
+        facts=tuple(fact_texts(facts)),
+        previous=str(previous.revision) if previous else "",
+        changed=tuple(row for row in differences if row.differs),
+        diff_url=links.diff(previous.revision, revision) if previous else "",
         kernel=kernel.name if kernel else "",
         kernel_url=kernel.get_absolute_url() if kernel else "",
         change_url=change.get_absolute_url() if change else "",
