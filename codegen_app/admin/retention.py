@@ -12,6 +12,7 @@ from django.http import HttpRequest
 
 from codegen_app.accounts import audit
 from codegen_app.tracking.models import RetentionPolicy
+from codegen_app.tracking.models.retention import Kept
 from codegen_app.tracking.services import rollup
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ else:
 
 @admin.register(RetentionPolicy)
 class RetentionPolicyAdmin(_ModelAdmin):
-    """Which raw samples roll up, and which deliveries are deleted. Disabling a policy ends its
-    running pass at the next step; deleted data stay deleted."""
+    """Which raw samples and which points roll up, and which deliveries and points of branches are
+    deleted. Disabling a policy ends its running pass at the next step; deleted data stay deleted.
+    """
 
     list_display = (
         *("name", "what", "source", "days", "active", "begun_at", "last_rows", "last_at"),
@@ -40,9 +42,9 @@ class RetentionPolicyAdmin(_ModelAdmin):
     def would_go(self, policy: RetentionPolicy) -> str:
         """Return what would be deleted, shown before it is enabled: deletion is final."""
         count = rollup.count_due(policy, rollup.MAX_COUNTED)
-        more = count > rollup.MAX_COUNTED
         text = rollup.format_count(policy, min(count, rollup.MAX_COUNTED))
-        return f"more than {text}" if more else text
+        text = f"more than {text}" if count > rollup.MAX_COUNTED else text
+        return f"{text}; one a day stays" if policy.what == Kept.POINTS else text
 
     def save_model(
         self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool

@@ -36,13 +36,15 @@ CROSS JOIN LATERAL (
     ) AS next
 ) AS waiting
 """
+_BEGIN = datetime.fromisoformat("0001-01-02T00:00:00+00:00")
 _END = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
 _COLUMNS = ("at", "measured_at", "id", "value", "revision_id", "conditions_id")
 # Changes are ratios, so values at or below 0 have none; ``Series.not_positive`` counts them.
 # (PostgreSQL's NaN is above Infinity.)
 _POINTS = """
-SELECT asked.id, found.* FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[])
-    AS asked(id, since, upto)
+SELECT asked.id, found.*
+FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::timestamptz[])
+    AS asked(id, since, upto, rolled_up_to)
 CROSS JOIN LATERAL (
     SELECT {arrays} FROM (
         SELECT {columns} FROM codegen_app_datum AS datum
@@ -51,6 +53,7 @@ CROSS JOIN LATERAL (
         UNION ALL (
             SELECT {columns} FROM codegen_app_datum AS datum
             WHERE series_id = asked.id AND is_trunk AND at < asked.since
+                AND (at > asked.rolled_up_to) IS NOT FALSE
                 AND value > 0 AND value < 'Infinity' AND {valid}
             ORDER BY at DESC, measured_at DESC, id DESC LIMIT {kept}
         )
@@ -108,21 +111,26 @@ class PendingSeries:
 
 def pending_series(rows: Sequence[Series], at_most: int) -> list[PendingSeries]:
     """Return as many series as have this many waiting points, at least one."""
-    since = [row.unchecked_from for row in rows]
+    since = [_unchecked_place(row) for row in rows]
     with connection.cursor() as cursor:
         cursor.execute(_WAITING, [[row.pk for row in rows], since, MAX_POINTS])
         counts = {pk: values for pk, *values in cursor.fetchall()}
     result: list[PendingSeries] = []
     total = 0
-    for row in rows:
+    for row, begin in zip(rows, since, strict=True):
         n, upto, last_measured_at = counts[row.pk]
-        assert row.unchecked_from is not None
         total += n
         if result and total > at_most:
             break
         upto = upto if n == MAX_POINTS else _END
-        result.append(PendingSeries(row, row.unchecked_from, upto, n, last_measured_at))
+        result.append(PendingSeries(row, begin, upto, n, last_measured_at))
     return result
+
+
+def _unchecked_place(series: Series) -> datetime:
+    """Return the place from which to check a waiting series."""
+    assert series.unchecked_from is not None
+    return max(series.unchecked_from, series.detected_from or series.unchecked_from)
 
 
 @dataclass(frozen=True)
@@ -197,7 +205,7 @@ def full_history(
 ) -> ReplayWindow:
     """Return a series' whole history as if it came at once; or the part since a time, with as many
     points before it as a level looks back."""
-    begins = since or datetime.fromisoformat("0001-01-02T00:00:00+00:00")
+    begins = max(since or _BEGIN, series.detected_from or _BEGIN)
     points = _points([PendingSeries(series, begins, _END, 0)])[series.pk]
     window = ReplayWindow(
         points, 0, 0, series.better == HIGHER, settings_of(least_effect), baselines, {}, {}
@@ -210,13 +218,14 @@ def full_history(
 
 def _points(pending: Sequence[PendingSeries]) -> dict[int, PointColumns]:
     """Return each series' points in order, which are above 0 and not withdrawn."""
-    keys, begins, ends = zip(
-        *((row.series.pk, row.since, row.upto) for row in pending), strict=True
+    keys, begins, ends, rolled = zip(
+        *((row.series.pk, row.since, row.upto, row.series.rolled_up_to) for row in pending),
+        strict=True,
     )
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:
         register_array_loaders(cursor.adapters)
-        cursor.execute(_POINTS, [list(keys), list(begins), list(ends)], binary=True)
+        cursor.execute(_POINTS, [list(keys), list(begins), list(ends), list(rolled)], binary=True)
         return {series: decode_points(columns) for series, *columns in cursor.fetchall()}
 
 

@@ -24,6 +24,7 @@ from codegen_app.tracking.models.change import (
     Change,
     SeriesRule,
 )
+from codegen_app.tracking.models.day_summary import DaySummary
 from codegen_app.tracking.models.machine import MachineFinding
 from codegen_app.tracking.models.notification import Channel, ChannelKind, Delivery, DeliveryState
 from codegen_app.tracking.models.remeasuring import (
@@ -77,6 +78,7 @@ __all__ = [
     "ChannelKind",
     "Conditions",
     "Datum",
+    "DaySummary",
     "Delivery",
     "DeliveryState",
     "EventKind",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex
@@ -38,6 +40,9 @@ class Series(models.Model):
     checked: null if there is none. ``stale_at`` is when its data count as missing unless points
     come: null if their rhythm is unknown.
 
+    Up to ``rolled_up_to`` a policy replaced points by the median of each day (``DaySummary``), and
+    deleted ``rolled_up`` of them; nothing is detected up to there any more.
+
     The last ``suspected_n`` values (0: none) lie off the level before them by ``suspected_ratio``,
     the first at ``suspected_from`` in the history, too few to be a change;
     ``suspicion_handled``: whether to measure them again has been decided.
@@ -73,6 +78,8 @@ class Series(models.Model):
     last_at = models.DateTimeField(null=True, blank=True)
     unchecked_from = models.DateTimeField(null=True, blank=True)
     stale_at = models.DateTimeField(null=True, blank=True)
+    rolled_up_to = models.DateTimeField(null=True, blank=True)
+    rolled_up = models.PositiveIntegerField(default=0, db_default=0)
     suspected_ratio = models.FloatField(null=True, blank=True)
     suspected_n = models.PositiveSmallIntegerField(default=0, db_default=0)
     suspected_from = models.DateTimeField(null=True, blank=True)
@@ -152,6 +159,11 @@ class Series(models.Model):
         """Return whether its points were generated (``scheduler.track.generated``); this is shown
         wherever the series is named."""
         return self.device_name.startswith(LABEL)
+
+    @property
+    def detected_from(self) -> datetime | None:
+        """Return the place in the history after what was rolled up; None if nothing was."""
+        return self.rolled_up_to and self.rolled_up_to + timedelta(microseconds=1)
 
     def get_absolute_url(self) -> str:
         return reverse("series", args=[self.pk])

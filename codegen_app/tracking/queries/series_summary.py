@@ -34,7 +34,8 @@ ORIGINS = {
 class SeriesHead:
     """A series' identity. Of its ``points``, ``branch_points`` are of other branches than the
     trunk, ``withdrawn`` were withdrawn and ``not_positive`` others are at or below 0: none of these
-    are compared. The last ``suspected_n`` values (0: none) are ``suspected_ratio`` times the level
+    are compared. Up to ``rolled_up_to`` days kept their median point, and ``rolled_up`` others were
+    deleted. The last ``suspected_n`` values (0: none) are ``suspected_ratio`` times the level
     before them, since ``suspected_from``. ``generated``: its data was generated, not measured;
     ``emulated``: its target's times are those of the CPU emulation."""
 
@@ -52,6 +53,8 @@ class SeriesHead:
     branch_points: int
     not_positive: int
     withdrawn: int
+    rolled_up: int
+    rolled_up_to: datetime | None
     suspected_n: int
     suspected_ratio: float | None
     suspected_from: datetime | None

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import cast
 
 from django.db import connection
-from django.db.models import (
-    CASCADE,
-    PROTECT,
-    RESTRICT,
-    SET_NULL,
-    Exists,
-    F,
-    Model,
-    OuterRef,
-    QuerySet,
-)
-from django.db.models.fields.reverse_related import ForeignObjectRel
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from codegen_app.tracking.models import Datum, Revision, Series
+from codegen_app.tracking.services.point_deletion import deletable, delete
 from codegen_app.tracking.services.recount import recount
 
 STEP_REVISIONS = 50
@@ -36,7 +24,7 @@ WHERE series.id = deleted.id
 
 def expired_points(before: datetime) -> QuerySet[Datum]:
     """Return the points of branches for which no point was stored since a time."""
-    return _deletable().filter(revision__in=_expired_revisions(before))
+    return deletable(is_trunk=False).filter(revision__in=_expired_revisions(before))
 
 
 def delete_points(before: datetime, most: int) -> int:
@@ -55,7 +43,9 @@ def delete_points(before: datetime, most: int) -> int:
         if not revisions:
             break
         # Read once more: a point that was stored meanwhile stays.
-        rows = _deletable().filter(revision__in=revisions, revision__last_stored_at__lt=before)
+        rows = deletable(is_trunk=False).filter(
+            revision__in=revisions, revision__last_stored_at__lt=before
+        )
         points += rows.values_list("pk", "series_id")[: most - len(points)]
         if len(points) < most:  # none is left of these; unless a point was stored meanwhile
             done = Revision.objects.filter(pk__in=revisions, last_stored_at__lt=before)
@@ -73,25 +63,6 @@ def _expired_revisions(before: datetime) -> QuerySet[Revision]:
     return rows.filter(~Exists(alive), last_stored_at__lt=before)
 
 
-def _references(*kinds: Callable[..., None]) -> list[tuple[QuerySet[Model], str]]:
-    """Return the rows that refer to points, with the name of their reference, for these kinds of
-    ``on_delete``."""
-    fields = Datum._meta.get_fields(include_hidden=True)
-    return [
-        (cast("type[Model]", row.related_model)._base_manager.all(), row.field.name)
-        for row in fields
-        if isinstance(row, ForeignObjectRel) and row.on_delete in kinds
-    ]
-
-
-def _deletable() -> QuerySet[Datum]:
-    kept = (
-        Exists(rows.filter(**{name: OuterRef("pk")}))
-        for rows, name in _references(PROTECT, RESTRICT)
-    )
-    return Datum.objects.filter(*(~exists for exists in kept), is_trunk=False)
-
-
 def _delete(points: list[int], series: list[int]) -> None:
     """Delete points with what belongs to them (withdrawals, notes), and count their series. The
     points themselves are not loaded."""
@@ -99,12 +70,8 @@ def _delete(points: list[int], series: list[int]) -> None:
         return
     locked = Series.objects.filter(pk__in=set(series)).order_by("pk").select_for_update()
     keys = list(locked.values_list("pk", flat=True))
-    for rows, name in _references(CASCADE):
-        rows.filter(**{f"{name}__in": points}).delete()
-    for rows, name in _references(SET_NULL):
-        rows.filter(**{f"{name}__in": points}).update(**{name: None})
+    delete(points)
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM codegen_app_datum WHERE id = ANY(%s)", [points])
         cursor.execute(_SUBTRACT, [series])
     # Without points of the trunk, the times of a series are those of its branches.
     recount(

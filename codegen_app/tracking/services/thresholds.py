@@ -117,10 +117,11 @@ def dry_run(series: Series, proposed: Proposal, at_most: int | None = None) -> T
     7 queries, and one more for a series of more than ``at_most`` points (by default
     ``MAX_TRIED``), whose latest are tried.
     """
-    since, at_most = None, at_most or MAX_TRIED
+    since, at_most = series.detected_from, at_most or MAX_TRIED
     if series.points - series.branch_points > at_most:
         latest = Datum.objects.trunk().filter(series=series).order_by("-at", "-measured_at", "-id")
-        since = latest.values_list("at", flat=True)[at_most - 1 : at_most].first()
+        tried = latest.values_list("at", flat=True)[at_most - 1 : at_most].first()
+        since = max(filter(None, (since, tried)), default=None)
     baselines = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
     begins = [*baselines, *proposed.begins]
     detected = detection.dry_run(series, proposed.least_effect, begins, since)

@@ -128,7 +128,8 @@ def _points() -> View:
         "One row per point of a series. Filter by series: there may be millions.",
         """codegen_app_datum AS datum
     JOIN codegen_app_revision AS revision ON revision.id = datum.revision_id
-    JOIN codegen_app_conditions AS conditions ON conditions.id = datum.conditions_id""",
+    JOIN codegen_app_conditions AS conditions ON conditions.id = datum.conditions_id
+    LEFT JOIN codegen_app_daysummary AS day ON day.datum_id = datum.id""",
         (
             Column("id", "datum.id", "the number of the point"),
             Column("series", "datum.series_id", "the series"),
@@ -152,6 +153,14 @@ def _points() -> View:
                 f"EXISTS {set_aside}",
                 "whether it was withdrawn with all points of its machine",
             ),
+            Column(
+                "day_points",
+                "day.points",
+                "the number of points of its day that it stands for, as their median, since the"
+                " others were rolled up; else null",
+            ),
+            Column("day_low", "day.low", "the smallest value of these points"),
+            Column("day_high", "day.high", "the largest value of these points"),
         ),
     )
 

@@ -21,7 +21,16 @@ LOCK_OF = {WORK: 1, REST: 2}  # the second number of the advisory lock
 # Written by workers all the time.
 _WORK_MODELS = {
     *("graph", "build", "candidate", "tuningrun", "tuningtask", "benchmarkresult"),
-    *("series", "datum", "revision", "repository", "conditions", "change", "rulesweep"),
+    *(
+        "series",
+        "datum",
+        "daysummary",
+        "revision",
+        "repository",
+        "conditions",
+        "change",
+        "rulesweep",
+    ),
     *("alert", "alertevent", "delivery"),
     *("remeasurement", "remeasuredpoint", "measurementrequest", "alertrun", "modelling"),
     "torchcomparison",

@@ -90,11 +90,16 @@ function points(chart, { one, x, y, colour, several, number }) {
     y: columns.value.map(y),
     mode: columns.id.length > MANY ? "lines" : columns.id.length < 2 ? "markers" : "lines+markers",
     line: { width: columns.id.length > MANY ? 1 : 0.8, color: colour },
-    marker: { size: columns.id.length > 300 ? 4 : 6, color: colour, symbol: number },
+    marker: { size: columns.id.length > 300 ? 4 : 6, color: colour, symbol: symbols(columns, number) },
     text: columns.value.map((value, n) => [hover(chart, one, n), change(n)].filter(Boolean).join("<br>")),
     customdata: columns.id.map((id) => [one.id, id]),
     hovertemplate: "%{text}<extra></extra>",
   };
+}
+
+// A point that stands for its day is open.
+function symbols({ day_points }, number) {
+  return day_points.length ? day_points.map((count) => (count ? number + 100 : number)) : number;
 }
 
 function branchPoints(chart, plain, colours) {
@@ -137,11 +142,12 @@ function branchName(chart, columns, n) {
 function hover(chart, one, n) {
   const { value, low, high, revision, origin, ms } = one.columns;
   const show = (each) => `${digits(each * one.factor)}`;
-  const bounds = one.columns.n[n] < chart.least_samples ? "range" : "95% interval";
+  const day = one.columns.day_points[n];
+  const bounds = day ? "range of the day" : one.columns.n[n] < chart.least_samples ? "range" : "95% interval";
   const interval = low[n] === null ? "interval unknown" : `${bounds} ${show(low[n])} – ${show(high[n])}`;
   const kind = one.generated ? "generated, not measured" : one.emulated ? "emulated" : chart.origins[origin[n]];
   return [
-    `${show(value[n])} ${plainText(one.shown_unit)} (${interval}), n = ${one.columns.n[n]}`,
+    `${show(value[n])} ${plainText(one.shown_unit)} (${interval}), ${day ? `median of ${day} points` : `n = ${one.columns.n[n]}`}`,
     `${plainText(clipped(chart.revisions[revision[n]], 40))} ${plainText(clipped(chart.branches[revision[n]], 20))}`,
     plainText(chart.subjects[revision[n]]),
     `${moment(chart, ms[n])}, ${kind}`,

@@ -38,6 +38,7 @@ from codegen_app.tracking.services import (
     alert_pipeline,
     branch_retention,
     detection,
+    point_deletion,
     rollup,
     thresholds,
     trunk,
@@ -457,14 +458,14 @@ def test_a_point_that_is_stored_during_the_deletion_stays(monkeypatch: pytest.Mo
     """An upload is committed after the revisions of dead branches were read."""
     push(history("gemm", commits(3, prefix="o", branch="old"), 110.0))
     age("old", 31)
-    deletable = branch_retention._deletable
+    deletable = point_deletion.deletable
 
-    def store_first() -> object:
+    def store_first(*, is_trunk: bool) -> object:
         monkeypatch.undo()
         push(history("gemm", commits(1, prefix="o", branch="old"), 111.0))
-        return deletable()
+        return deletable(is_trunk=is_trunk)
 
-    monkeypatch.setattr(branch_retention, "_deletable", store_first)
+    monkeypatch.setattr(branch_retention, "deletable", store_first)
     branch_retention.delete_points(timezone.now() - timedelta(days=30), 100)
     assert Datum.objects.filter(revision__name="o0").count() == 2
 
@@ -474,7 +475,7 @@ def test_deletion_continues_after_a_step(monkeypatch: pytest.MonkeyPatch) -> Non
     push(history("gemm", commits(10, prefix="o", branch="old"), 110.0))
     age("old", 31)
     row = policy()
-    assert rollup.step(row.pk) == 4
+    assert rollup.step(row.pk) == (4, False)
     assert Series.objects.get().branch_points == 6
     assert rollup.roll_up(row) == 6
     assert not Datum.objects.exists()
@@ -633,7 +634,7 @@ def test_a_point_that_a_change_began_with_stays_with_it() -> None:
     assert Datum.objects.get().pk == first
     assert rollup.count_due(policy()) == 0
     kinds = (CASCADE, PROTECT, RESTRICT, SET_NULL)
-    asked = {rows.model for rows, _ in branch_retention._references(*kinds)}
+    asked = {rows.model for rows, _ in point_deletion._references(*kinds)}
     assert asked == {
         model
         for model in apps.get_models()

@@ -100,7 +100,7 @@ def test_steps_are_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(rollup, "STEP_ROWS", 2)
     made = [point(100 - n) for n in range(5)]
     row = policy()
-    assert rollup.step(row.pk) == 2
+    assert rollup.step(row.pk) == (2, False)
     assert kept() == {one.pk for one in made[2:]}
     row.refresh_from_db()
     assert (row.last_rows, row.last_at) == (2, None)

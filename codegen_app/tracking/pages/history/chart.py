@@ -83,6 +83,9 @@ SELECT * FROM (
      ORDER BY at, id LIMIT {POINTS_AFTER})
 ) AS d ORDER BY d.ms, d.id
 """  # noqa: S608 - our own numbers
+_SUMMARIES = (
+    "SELECT datum_id, points, low, high FROM codegen_app_daysummary WHERE datum_id = ANY(%s)"
+)
 _REVISIONS = f"""
 SELECT id, name, branch, left(subject, {MAX_SUBJECT}) FROM codegen_app_revision WHERE id = ANY(%s)
 """  # noqa: S608 - our own number
@@ -98,7 +101,9 @@ _FAR = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
 @dataclass(frozen=True)
 class Columns:
     """Points of a series in order: ``ms`` since the chart's ``epoch``; ``revision`` is an index
-    into the chart's list, ``origin`` one into its ``origins``; null for an unknown interval."""
+    into the chart's list, ``origin`` one into its ``origins``; null for an unknown interval.
+    ``day_points`` is how many points of its day each stands for, as their median within their
+    range: 0 for a point that stands for itself; empty if all do."""
 
     id: tuple[int, ...]
     ms: tuple[int, ...]
@@ -108,6 +113,7 @@ class Columns:
     n: tuple[int, ...]
     revision: tuple[int, ...]
     origin: tuple[int, ...]
+    day_points: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -174,13 +180,14 @@ class _Point(NamedTuple):
     revision: int
     conditions: int
     source: str
+    day_points: int = 0
 
 
 def history_chart(series: Sequence[int], until: datetime | None = None, branch: str = "") -> Chart:
     """Return points, changes and marks of series by number (8 queries, 1 more with a branch, 1 more
-    with withdrawn points); at most ``MAX_POINTS`` points each, the latest up to ``until``;
-    ``branch`` adds the points of one branch or of ``ALL_BRANCHES``. Raises ``Series.DoesNotExist``
-    if none exists."""
+    with withdrawn points, 1 more with rolled-up ones); at most ``MAX_POINTS`` points each, the
+    latest up to ``until``; ``branch`` adds the points of one branch or of ``ALL_BRANCHES``. Raises
+    ``Series.DoesNotExist`` if none exists."""
     found = Series.objects.in_bulk(series)
     shown = [found[key] for key in dict.fromkeys(series) if key in found]
     if not shown:
@@ -196,7 +203,8 @@ def history_chart(series: Sequence[int], until: datetime | None = None, branch: 
 
 
 def change_chart(pk: int) -> Chart:
-    """Return the points around a change (8 queries). Raises ``Change.DoesNotExist``."""
+    """Return the points around a change (8 queries, 1 more with rolled-up ones).
+    Raises ``Change.DoesNotExist``."""
     change = Change.objects.select_related("series", "datum").get(pk=pk)
     rows = _fetch_rows(_AROUND, {"series": change.series_id, "at": change.at})
     return _chart([change.series], rows)
@@ -219,6 +227,7 @@ def _chart(
     points, on_branches, set_aside = (
         [_Point(*row) for row in kind] for kind in (rows, branch_rows, set_aside_rows)
     )
+    points = _with_day_summaries(shown, points)
     all_points = [*points, *on_branches, *set_aside]
     keys_of_revisions = dict.fromkeys(point.revision for point in all_points)
     revisions = {key: index for index, key in enumerate(keys_of_revisions)}
@@ -281,6 +290,21 @@ def _suitable_axis(points: Sequence[_Point]) -> str:
     return REVISION if len(gaps) > 1 and CLUMPED * median(gaps) < mean(gaps) else TIME
 
 
+def _with_day_summaries(shown: Sequence[Series], points: list[_Point]) -> list[_Point]:
+    """Return the points, those that stand for a day with its range (1 query, if there are any)."""
+    rolled_up = {series.pk for series in shown if series.rolled_up}
+    if not rolled_up:
+        return points
+    keys = [point.id for point in points if point.series in rolled_up]
+    summaries = {pk: row for pk, *row in _fetch_rows(_SUMMARIES, [keys])}
+    return [
+        point._replace(**dict(zip(("day_points", "low", "high"), summary, strict=True)))
+        if (summary := summaries.get(point.id))
+        else point
+        for point in points
+    ]
+
+
 def _chart_series(
     series: Series,
     points: Sequence[_Point],
@@ -333,6 +357,9 @@ def _columns(points: Sequence[_Point]) -> Columns:
         n=tuple(point.n for point in points),
         revision=tuple(point.revision for point in points),
         origin=tuple(_ORIGIN_INDICES[point.source] for point in points),
+        day_points=tuple(point.day_points for point in points)
+        if any(point.day_points for point in points)
+        else (),
     )
 
 

@@ -32,7 +32,7 @@ _COLUMNS = (
     *("at", "measured_at", "revision", "branch", "repository", "history", "merge_base"),
     *("pull_request", "value", "low", "high"),
     *("bounds", "n", "unit", "source", "compiler", "driver", "runtime", "host", "kernel"),
-    "withdrawn",
+    *("withdrawn", "day_points", "day_low", "day_high"),
 )
 _CHUNK = 2_000
 
@@ -49,7 +49,8 @@ def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
 
 def _csv_rows(series: Series) -> Iterator[list[object]]:
     """Yield the cells of each point, oldest first (2 queries), one row at a time: a history may
-    exceed memory. The last cell is the reason for a withdrawal, if any."""
+    exceed memory. The last cells are the reason for a withdrawal, and the
+    points of its day that it stands for, if any."""
     active = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
     rows = (
         Datum.objects.filter(series=series)
@@ -61,6 +62,7 @@ def _csv_rows(series: Series) -> Iterator[list[object]]:
             *("value", "low", "high", "n", "source"),
             *(f"conditions__facts__{name}" for name in _FACTS),
             Subquery(active.values("reason")[:1]),
+            *(f"day_summary__{name}" for name in ("points", "low", "high")),
         )
     )
     in_order = heapq.merge(  # each of the two has its index
@@ -68,12 +70,13 @@ def _csv_rows(series: Series) -> Iterator[list[object]]:
         key=itemgetter(0, 1),
     )
     for at, _, measured_at, name, branch, repository, *more in in_order:
-        is_trunk, merge_base, pull_request, value, low, high, n, source, *facts = more
+        is_trunk, merge_base, pull_request, value, low, high, n, source, *facts = more[:-3]
         yield [
             *(at.isoformat(), measured_at.isoformat(), name, branch, repository),
             *("trunk" if is_trunk else "branch", merge_base, pull_request),
             *(value, low, high, bounds_of(n), n, series.unit, Source(source).label),
             *(fact if isinstance(fact, str) else "" for fact in facts),
+            *more[-3:],
         ]
 
 

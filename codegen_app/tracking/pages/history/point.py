@@ -18,7 +18,8 @@ from codegen_app.tracking.queries.revision_links import revision_links
 from codegen_app.tracking.queries.series_summary import PointValue, SeriesHead, series_head
 from codegen_app.tracking.queries.withdrawals import WithdrawalRow, withdrawal_rows
 from codegen_app.tracking.services.point_notes import annotations_of
-from codegen_app.web.row import username
+from codegen_app.web.row import build_row, username
+from scheduler.track.units import format_value
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,29 @@ class PointNote:
 
 
 @dataclass(frozen=True)
+class PointDay:
+    """The points of its day that a point stands for, as their median."""
+
+    points: int
+    low: float
+    high: float
+    unit: str
+
+    @property
+    def span(self) -> str:
+        """The smallest and the largest value."""
+        return " to ".join(format_value(value, self.unit) for value in (self.low, self.high))
+
+
+@dataclass(frozen=True)
 class PointPage:
     """One point. ``samples`` is the number of kept samples: none once they were rolled up.
     ``facts`` are its conditions by name; ``previous`` is the revision of the point before it in the
     history, from which the ``changed`` facts differ, and ``diff_url`` has the commits in between;
     ``change_url`` is the page of the change that begins with it; ``not_compared`` is why it is not
     compared with others, "" if it is; ``trunk`` is how the revision of a branch compares with the
-    trunk at its merge base."""
+    trunk at its merge base; ``day`` are the points that it stands for since the others were rolled
+    up."""
 
     id: int
     url: str
@@ -58,6 +75,7 @@ class PointPage:
     change_url: str
     not_compared: str
     trunk: TrunkComparison | None
+    day: PointDay | None
     withdrawals: tuple[WithdrawalRow, ...]
     notes: tuple[PointNote, ...]
 
@@ -85,9 +103,8 @@ class PointPage:
 def point_page(series: int, pk: int) -> PointPage:
     """Return a point of a series by numbers (6 queries, at most 7 more for a point of a branch).
     Raises ``Datum.DoesNotExist``."""
-    datum = Datum.objects.select_related("series", "revision", "conditions", "kernel", "run").get(
-        pk=pk, series=series
-    )
+    related = ("series", "revision", "conditions", "kernel", "run", "day_summary")
+    datum = Datum.objects.select_related(*related).get(pk=pk, series=series)
     change = datum.changes.filter(withdrawn_at=None).first()
     kernel, unit = datum.kernel, datum.series.unit
     withdrawals = withdrawal_rows(unit, datum=datum.pk)
@@ -117,6 +134,9 @@ def point_page(series: int, pk: int) -> PointPage:
         change_url=change.get_absolute_url() if change else "",
         not_compared=not_compared,
         trunk=trunk,
+        day=build_row(PointDay, datum.day_summary, unit=unit)
+        if hasattr(datum, "day_summary")
+        else None,
         withdrawals=withdrawals,
         notes=tuple(
             PointNote(row.pk, row.text, username(row.created_by), row.created_at)
