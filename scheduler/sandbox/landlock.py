@@ -13,6 +13,7 @@ from pathlib import Path
 
 from py_landlock import (
     AccessFs,
+    AccessNet,
     LandlockError,
     PathBeneathAttr,
     RulesetAttr,
@@ -24,7 +25,7 @@ from py_landlock import (
 )
 from py_landlock.abi import ABIVersion, get_supported_fs, get_supported_net, get_supported_scope
 
-from scheduler.sandbox.model import Sandbox
+from scheduler.sandbox.model import NETWORK_FILES, Sandbox
 
 _READ = AccessFs.READ_FILE | AccessFs.READ_DIR
 _WRITE = (
@@ -81,12 +82,14 @@ def restrict(sandbox: Sandbox) -> None:
     attributes = RulesetAttr()
     attributes.handled_access_fs = get_supported_fs(abi)
     attributes.handled_access_net = get_supported_net(abi)
+    if sandbox.network:
+        attributes.handled_access_net &= ~AccessNet.CONNECT_TCP
     attributes.scoped = get_supported_scope(abi)
     try:
         ruleset = create_ruleset(attributes)
         try:
             for paths, access in (
-                ((*sandbox.read, *_RANDOM), _READ),
+                ((*sandbox.read, *_RANDOM, *(NETWORK_FILES if sandbox.network else ())), _READ),
                 (sandbox.write, _WRITE),
                 (sandbox.execute, _EXECUTE),
                 ((*sandbox.devices, *_NULL_DEVICES), _DEVICE),

@@ -64,7 +64,11 @@ def _restrict(sandbox: Sandbox) -> None:
     status = sandbox_status()
     set_no_new_privs()  # both require it; it also keeps setuid programs from gaining rights
     if status.has(NETWORK):
-        seccomp.restrict(packet_sockets=sandbox.packet_sockets)
+        seccomp.restrict(
+            packet_sockets=sandbox.packet_sockets,
+            network=sandbox.network,
+            one_group=sandbox.one_group,
+        )
     if status.has(FILES) or (landlock.is_available() and not sandbox.processes):
         landlock.restrict(sandbox)
     if privileges.is_root():

@@ -19,6 +19,21 @@ SYSTEM_FILES = (
 )
 
 
+# What the C library and TLS read to find and check other hosts.
+NETWORK_FILES = tuple(
+    Path("/etc", name)
+    for name in (
+        "hosts",
+        "nsswitch.conf",
+        "resolv.conf",
+        "services",
+        "ssl",
+        "pki",
+        "ca-certificates",
+    )
+)
+
+
 @dataclass(frozen=True)
 class Limits:
     """The resource limits of one process: bytes of address space, bytes of private memory
@@ -37,9 +52,12 @@ class Sandbox:
     """The files and folders that a process may ``read``, ``write`` (and read), ``execute`` (and
     read), and the ``devices`` that it may drive. Paths that do not exist are left out.
 
-    No sandboxed process has a network. With ``packet_sockets`` it may create local sequenced-packet
-    sockets (SOCK_SEQPACKET), which NVIDIA's driver needs internally; no server here accepts them.
-    Without ``processes`` it starts no process once it has entered the sandbox.
+    With ``network`` it may connect to other hosts, and to servers of this host that listen on an IP
+    address, but accepts no TCP connections; otherwise it has no network. With ``packet_sockets`` it
+    may create local sequenced-packet sockets (SOCK_SEQPACKET), which NVIDIA's driver needs
+    internally; no server here accepts them. Without ``processes`` it starts no process once it has
+    entered the sandbox. With ``one_group`` what it starts stays in its process group, so that all
+    of it can be ended: calls that leave the group succeed and do nothing.
     """
 
     read: tuple[Path, ...] = ()
@@ -48,4 +66,6 @@ class Sandbox:
     devices: tuple[Path, ...] = ()
     processes: bool = False
     packet_sockets: bool = False
+    network: bool = False
+    one_group: bool = False
     limits: Limits = Limits()

@@ -1,4 +1,5 @@
-"""Run a compiler: no shell, limits on time and memory, and cancellation from outside."""
+"""Run a compiler or another command: no shell, limits on time, memory and output, and cancellation
+from outside."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from scheduler import sandbox
 
@@ -30,10 +32,13 @@ class Cancelled(Exception):  # noqa: N818 - as concurrent.futures and asyncio na
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of one compiler process."""
+    """The limits of one command; ``memory_bytes`` and ``file_bytes`` are those of each process and
+    file. Of more than ``output_bytes`` of output, the end is kept."""
 
     seconds: float = 120.0
     memory_bytes: int = 8 * GIB
+    file_bytes: int = sandbox.Limits().file_bytes
+    output_bytes: int = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,41 @@ class CompletedProcess:
     @property
     def ok(self) -> bool:
         return self.returncode == 0 and not self.failure
+
+
+class OutputTail:
+    """The last ``limit`` bytes of what a process writes, also while it runs."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._data = bytearray()
+        self._lock = threading.Lock()
+
+    @property
+    def data(self) -> bytes:
+        with self._lock:
+            return bytes(self._data)
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+    @contextmanager
+    def collecting(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Collect the output of a process until all that hold its end of the pipe have ended."""
+        thread = threading.Thread(target=self._read, args=(process.stdout,), name="output")
+        thread.start()
+        try:
+            yield
+        finally:
+            thread.join()
+
+    def _read(self, pipe: BinaryIO) -> None:
+        with pipe:
+            while part := os.read(pipe.fileno(), 1 << 16):
+                with self._lock:
+                    self._data += part
+                    del self._data[: -self._limit]
 
 
 class Cancellation:
@@ -96,19 +136,24 @@ def run(
     limits: Limits,
     cancellation: Cancellation | None = None,
     policy: sandbox.Sandbox = sandbox.Sandbox(),
+    output: OutputTail | None = None,
 ) -> CompletedProcess:
-    """Run a command in a new process group, stdout and stderr together, in a sandbox: it may
-    use the files of ``policy`` and has no network.
+    """Run a command in a new process group, in the sandbox ``policy``, and end what it leaves
+    running in the group. Its standard output and error are collected in ``output``, which another
+    thread may read meanwhile.
 
     Raises ``Cancelled``; a process that exceeds its limits, or is ended by a signal, has a
     ``failure``.
     """
+    tail = output or OutputTail(limits.output_bytes)
     cancellation = cancellation or Cancellation()
     if cancellation.cancelled:
         raise Cancelled
     # Limits that hold even if no process is left to enforce them.
     cpu_seconds = math.ceil(limits.seconds * (os.cpu_count() or 1))
-    process_limits = sandbox.Limits(memory_bytes=limits.memory_bytes, cpu_seconds=cpu_seconds)
+    process_limits = sandbox.Limits(
+        memory_bytes=limits.memory_bytes, file_bytes=limits.file_bytes, cpu_seconds=cpu_seconds
+    )
     process = sandbox.start(
         command,
         replace(policy, processes=True, limits=process_limits),
@@ -120,21 +165,19 @@ def run(
         process_group=0,
     )
     failure = ""
-    with cancellation.kill_on_cancel(process):
+    with tail.collecting(process), cancellation.kill_on_cancel(process):
         try:
-            output, _ = process.communicate(timeout=limits.seconds)
+            process.wait(limits.seconds)
         except subprocess.TimeoutExpired:
-            _kill_group(process.pid)
-            output, _ = process.communicate()
             failure = f"stopped after {limits.seconds:g} s"
+        _kill_group(process.pid)
+        process.wait()
     if cancellation.cancelled:
         raise Cancelled
-    interrupted = not failure and _was_interrupted(process.returncode, output)
+    interrupted = not failure and _was_interrupted(process.returncode, tail.data)
     if process.returncode < 0 and not failure:
         failure = f"killed by {signal_name(process.returncode)}"
-    return CompletedProcess(
-        process.returncode, output.decode("utf-8", "replace"), failure, interrupted
-    )
+    return CompletedProcess(process.returncode, tail.text, failure, interrupted)
 
 
 def _was_interrupted(returncode: int, output: bytes) -> bool:

@@ -16,7 +16,9 @@ from typing import Any
 _NETWORK_CALLS = ("socketpair", "io_uring_setup", "io_uring_enter", "io_uring_register")
 # Socket types (linux/net.h) except SOCK_SEQPACKET; flags are in the bits above them.
 _SOCKET_KINDS, _KIND_BITS = (0, 1, 2, 3, 4, *range(6, 16)), 0xF
-_AF_UNIX = 1
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10  # linux/socket.h
+# Calls by which a process leaves its parent's process group.
+_GROUP_CALLS = ("setsid", "setpgid")
 # Calls that inspect or control other processes, or share memory that outlives this one.
 _PROCESS_CALLS = (
     *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease"),
@@ -33,7 +35,7 @@ _MACHINE_CALLS = (
     *("settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname"),
 )
 # After the start: no new program or process, and no escape from the parent's control.
-_SPAWN_CALLS = ("execve", "execveat", "fork", "vfork", "setsid", "setpgid")
+_SPAWN_CALLS = ("execve", "execveat", "fork", "vfork", *_GROUP_CALLS)
 _SIGNAL_CALLS = ("kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _SCHEDULER_CALLS = ("sched_setscheduler", "sched_setparam", "sched_setattr")
 # Owner, permissions, timestamps and extended attributes of files: Landlock does not check them.
@@ -61,14 +63,17 @@ def library() -> Any:
     return pyseccomp
 
 
-def restrict(*, packet_sockets: bool = False) -> None:
-    """Deny the calling thread the network and access to other processes. No socket is allowed,
-    except local packet sockets with ``packet_sockets``. Sets no_new_privs.
+def restrict(
+    *, packet_sockets: bool = False, network: bool = False, one_group: bool = False
+) -> None:
+    """Deny the calling thread access to other processes, and sockets: all except local packet
+    sockets with ``packet_sockets``, and internet sockets with ``network``. With ``one_group`` calls
+    that leave the process group have no effect. Sets no_new_privs.
 
     Raises ``OSError`` if libseccomp is missing or the kernel rejects the filter.
     """
     with _load_lock:  # libseccomp modifies the filter, which all threads share
-        _base_filter(packet_sockets).load()
+        _base_filter(packet_sockets, network, one_group).load()
 
 
 def forbid_new_processes() -> None:
@@ -90,17 +95,23 @@ def forbid_new_processes() -> None:
 
 
 @cache
-def _base_filter(packet_sockets: bool) -> Any:
+def _base_filter(packet_sockets: bool, network: bool, one_group: bool) -> Any:
     seccomp = library()
     rules = seccomp.SyscallFilter(seccomp.ALLOW)
-    if packet_sockets:
-        _deny(rules, "socket", seccomp.Arg(0, seccomp.NE, _AF_UNIX))
-        for kind in _SOCKET_KINDS:
-            _deny(rules, "socket", seccomp.Arg(1, seccomp.MASKED_EQ, _KIND_BITS, kind))
-    else:
-        _deny(rules, "socket")
+    allowed = {*((_AF_UNIX,) if packet_sockets else ())}
+    allowed |= {*((_AF_INET, _AF_INET6) if network else ())}
+    # A rule compares an argument once, so each family that is not allowed has its own.
+    for family in set(range(_AF_INET6 + 1)) - allowed:
+        _deny(rules, "socket", seccomp.Arg(0, seccomp.EQ, family))
+    _deny(rules, "socket", seccomp.Arg(0, seccomp.GT, _AF_INET6))
+    for kind in _SOCKET_KINDS if packet_sockets else ():
+        is_unix = seccomp.Arg(0, seccomp.EQ, _AF_UNIX)
+        _deny(rules, "socket", is_unix, seccomp.Arg(1, seccomp.MASKED_EQ, _KIND_BITS, kind))
     for name in (*_NETWORK_CALLS, *_PROCESS_CALLS, *_MACHINE_CALLS):
-        _deny(rules, name)
+        if not (network and name == "socketpair"):  # resolvers use it within a process
+            _deny(rules, name)
+    for name in _GROUP_CALLS if one_group else ():
+        _deny(rules, name, error=0)
     return rules
 
 

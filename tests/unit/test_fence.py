@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,3 +108,33 @@ def test_no_fenced_program_has_roots_rights() -> None:
     kept = dict(line.split(":\t") for line in text.splitlines() if ":\t" in line)
     assert int(rights["CapEff"], 16) != 0
     assert (int(kept["CapEff"], 16), int(kept["CapPrm"], 16), kept["NoNewPrivs"]) == (0, 0, "1")
+
+
+CONNECT = """import socket, sys
+for family, kind in ((socket.AF_INET, socket.SOCK_STREAM), (socket.AF_UNIX, socket.SOCK_STREAM)):
+    try:
+        with socket.socket(family, kind) as one:
+            one.connect(("127.0.0.1", int(sys.argv[1])) if family == socket.AF_INET else sys.argv[2])
+        print("connected")
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_the_network_is_only_for_those_who_have_it(tmp_path: Path, network: bool) -> None:
+    """A local server, such as the database, cannot be reached through its socket file."""
+    if sandbox.sandbox_status().missing:
+        pytest.skip("the sandbox of this machine is incomplete")
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+        path = str(tmp_path / "local")
+        local.bind(path)
+        local.listen()
+        python = (Path(sys.base_prefix), Path("/usr"), Path("/lib"), Path("/lib64"))
+        command = (sys.executable, "-S", "-c", CONNECT, str(server.getsockname()[1]), path)
+        policy = Sandbox(read=(tmp_path,), execute=python, processes=True, network=network)
+        with sandbox.start(command, policy, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            answers = process.stdout.read().decode().splitlines()
+    denied = "Operation not permitted"
+    assert answers == (["connected", denied] if network else [denied, denied])

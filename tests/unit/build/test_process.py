@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.sandbox import Sandbox
-from scheduler.sandbox.process import Limits, run
+from scheduler.sandbox.process import CompletedProcess, Limits, run
 
 SHELL = Path("/bin/sh")
 
@@ -31,3 +31,25 @@ def test_an_end_from_outside_is_told_from_a_crash(
     places = Sandbox(write=(tmp_path,), execute=(SHELL.resolve(), *libraries))
     done = run((str(SHELL), "-c", script), tmp_path, {}, Limits(), None, policy=places)
     assert done.interrupted == interrupted, done
+
+
+def run_shell(
+    script: str, folder: Path, limits: Limits = Limits(), **parts: bool
+) -> CompletedProcess:
+    libraries = tuple(Path(one) for one in ("/usr", "/lib", "/lib64") if Path(one).exists())
+    policy = Sandbox(write=(folder,), execute=(SHELL.resolve(), *libraries), **parts)
+    return run((str(SHELL), "-c", script), folder, {"PATH": "/usr/bin:/bin"}, limits, None, policy)
+
+
+def test_of_much_output_the_end_is_kept(tmp_path: Path) -> None:
+    script = "i=0; while [ $i -lt 9999 ]; do echo line $i; i=$((i+1)); done"
+    done = run_shell(script, tmp_path, Limits(output_bytes=100))
+    assert done.ok and len(done.output) == 100
+    assert done.output.endswith("line 9998\n")
+
+
+@pytest.mark.parametrize("command", ["setsid sleep 60", "sleep 60"])
+def test_what_a_command_leaves_running_ends_with_it(tmp_path: Path, command: str) -> None:
+    """Otherwise it would hold the pipe, and the caller would wait for it."""
+    done = run_shell(f"{command} & echo started", tmp_path, one_group=True)
+    assert (done.ok, done.output) == (True, "started\n")
