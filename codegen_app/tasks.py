@@ -18,6 +18,7 @@ from codegen_app.kernels.models import Packing
 from codegen_app.kernels.services import builds, external_kernels, preparation
 from codegen_app.remote import build_requests
 from codegen_app.site import worker_process  # noqa: F401 - connects the signals of the worker
+from codegen_app.tracking.bisecting import building
 from codegen_app.tracking.notifying import sender
 from codegen_app.tracking.remeasuring import jobs as remeasuring
 from codegen_app.tracking.services import alert_pipeline
@@ -70,6 +71,12 @@ def measure(target: str) -> None:
         name, ledger.ready_tasks(target), measurement_tasks.run_task
     ):
         pass
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def bisect() -> None:
+    """Build and measure the revisions that bisections request of this host."""
+    _drain(queue_name(Kind.BISECT), building.queued_steps(), building.run)
 
 
 @shared_task  # type: ignore[untyped-decorator]

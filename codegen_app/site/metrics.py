@@ -101,7 +101,7 @@ Length = tuple[int, datetime | None]  # the number of rows, and when the oldest 
 
 def _queue_lengths() -> Iterator[tuple[str, list[Length]]]:
     """Yield each queue with the lengths of its parts."""
-    for kind in (Kind.PREPARE, Kind.COMPILE):
+    for kind in (Kind.PREPARE, Kind.COMPILE, Kind.BISECT):
         yield queue_name(kind), [_length(rows) for rows in queued_work.due_rows(kind)]
     unchecked = detection.unchecked_series().order_by().count()  # its times are no ages
     yield queue_name(Kind.DETECT), [(unchecked, None)]

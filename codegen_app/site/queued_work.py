@@ -13,7 +13,8 @@ from codegen_app.graphs.services import torch_comparisons
 from codegen_app.kernels.models import Build, ForeignKernel, Modelling, Packing
 from codegen_app.kernels.services import builds
 from codegen_app.remote import leases
-from codegen_app.tracking.models import Delivery, DeliveryState, Remeasurement
+from codegen_app.tracking.bisecting import building
+from codegen_app.tracking.models import BisectionStep, Delivery, DeliveryState, Remeasurement
 from codegen_app.tracking.remeasuring import jobs as remeasuring
 from codegen_app.tracking.services import alert_pipeline
 from codegen_app.tuning.models import TuningRun, TuningTask
@@ -49,6 +50,8 @@ def due_rows(kind: Kind, *, here: bool = False) -> tuple[Rows, ...]:
             work.due_rows(modellings),
             work.due_rows(ForeignKernel.objects.all()),
         )
+    if kind is Kind.BISECT:
+        return (work.due_rows(building.queued_steps() if here else BisectionStep.objects.all()),)
     if kind is Kind.NOTIFY:
         return (Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=Now()),)
     return ()
@@ -57,7 +60,7 @@ def due_rows(kind: Kind, *, here: bool = False) -> tuple[Rows, ...]:
 @transaction.atomic
 def notify_workers() -> None:
     """Wake workers for all due work."""
-    for kind in (Kind.PREPARE, Kind.COMPILE, Kind.NOTIFY):
+    for kind in (Kind.PREPARE, Kind.COMPILE, Kind.BISECT, Kind.NOTIFY):
         if count := sum(rows.count() for rows in due_rows(kind)):
             notify(kind, count)
     tasks = work.due_rows(TuningTask.objects.all()).order_by()
@@ -81,6 +84,6 @@ def has_work(queue: str) -> bool:
             work.due_rows(ledger.ready_tasks(target)),
             work.due_rows(remeasuring.queued_remeasurements(target)),
         )
-    elif queue in (Kind.PREPARE, Kind.COMPILE):
+    elif queue in (Kind.PREPARE, Kind.COMPILE, Kind.BISECT):
         rows = due_rows(Kind(queue), here=True)
     return any(each.exists() for each in rows)

@@ -77,5 +77,5 @@ def _wake(worker: Worker) -> None:
     for name in worker.queues:
         if name.startswith(prefix):
             queue.notify(queue.Kind.MEASURE, target=name.removeprefix(prefix))
-        elif name in (queue.Kind.PREPARE, queue.Kind.COMPILE):
+        elif name in (queue.Kind.PREPARE, queue.Kind.COMPILE, queue.Kind.BISECT):
             queue.notify(queue.Kind(name))

@@ -26,6 +26,7 @@ from codegen_app.workers import compilers, controls
 from codegen_app.workers.liveness import Progress, StallDetector
 from codegen_app.workers.models import Worker
 from codegen_app.workers.models.worker import HEARTBEAT_INTERVAL
+from codegen_app.workers.queue import Kind, queue_name
 from scheduler.build.model import Toolchain
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe_devices
@@ -111,10 +112,21 @@ class WorkerHeartbeat:
                 for toolchain in compilers.toolchains()
             ],
             "versions": {"torch": torch} if torch else {},
+            "repositories": self._repositories(),
             "fence": [asdict(part) for part in sandbox_status().parts],
             "started_at": timezone.now(),
             "stopped_at": None,
         }
+
+    def _repositories(self) -> list[dict[str, object]]:
+        """Return the repositories whose revisions this worker builds."""
+        if not settings.BISECT_COMMANDS or queue_name(Kind.BISECT) not in self._queues:
+            return []
+        if reason := sandbox.incomplete_reason(settings.FENCE):
+            log.warning("KILN_BISECT is ignored: %s", reason)
+            return []
+        commands = settings.BISECT_COMMANDS.items()
+        return [{"name": name, "minutes": command.minutes} for name, command in commands]
 
     def _write(self, facts: dict[str, object]) -> None:
         Worker.objects.update_or_create(name=self._name, defaults={**facts, "seen_at": Now()})

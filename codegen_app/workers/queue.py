@@ -29,6 +29,7 @@ class Kind(StrEnum):
     PREPARE = "prepare"
     COMPILE = "compile"
     MEASURE = "measure"
+    BISECT = "bisect"
     DETECT = "detect"
     NOTIFY = "notify"
 

@@ -2,16 +2,21 @@
 
 Landlock rules, seccomp filters and capabilities belong to a thread and are inherited by what it
 starts: a short-lived thread restricts itself and starts the program. There is no intermediate
-launcher, and none of our code runs between fork and exec.
+launcher, and none of our code runs between fork and exec. A command that must stay in its process
+group has a launcher (``command.py``), since it must lead the group first.
 """
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
+import sys
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -26,8 +31,11 @@ def start(command: Sequence[str], sandbox: Sandbox, **options: Any) -> subproces
     """Start the command in the sandbox and return its ``Popen``; ``options`` are Popen's.
 
     Parts that this machine does not support are left out (see ``sandbox_status``). Raises
-    ``OSError`` if the program cannot be started or a supported part cannot be applied.
+    ``OSError`` if the program cannot be started or a supported part cannot be applied; a command
+    that stays in one group then fails with a line of output.
     """
+    if sandbox.one_group:  # it must lead its group before calls that change groups are denied
+        return subprocess.Popen(_by_itself(command, sandbox), **options)
     started: Future[subprocess.Popen[bytes]] = Future()
 
     def restrict_and_start() -> None:
@@ -46,6 +54,18 @@ def start(command: Sequence[str], sandbox: Sandbox, **options: Any) -> subproces
     thread.start()
     thread.join()
     return started.result()
+
+
+def _by_itself(command: Sequence[str], sandbox: Sandbox) -> list[str]:
+    """Return the command that enters the sandbox itself. The interpreter ignores its environment,
+    which is the command's."""
+    folder = str(Path(__file__).resolve().parents[2])
+    code = (
+        f"import sys; sys.path.insert(0, {folder!r});"
+        " from scheduler.sandbox.command import main; main()"
+    )
+    policy = json.dumps(asdict(sandbox), default=str)
+    return [sys.executable, "-I", "-c", code, policy, *command]
 
 
 def enter(sandbox: Sandbox) -> None:

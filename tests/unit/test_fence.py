@@ -114,7 +114,8 @@ CONNECT = """import socket, sys
 for family, kind in ((socket.AF_INET, socket.SOCK_STREAM), (socket.AF_UNIX, socket.SOCK_STREAM)):
     try:
         with socket.socket(family, kind) as one:
-            one.connect(("127.0.0.1", int(sys.argv[1])) if family == socket.AF_INET else sys.argv[2])
+            is_local = family == socket.AF_UNIX
+            one.connect(sys.argv[2] if is_local else ("127.0.0.1", int(sys.argv[1])))
         print("connected")
     except OSError as error:
         print(error.strerror)

@@ -9,8 +9,8 @@ from scheduler.errors import UserError
 AVAILABLE, REQUIRED, OPTIONAL = "available", "required", "optional"
 
 
-def uploads_disabled_reason(choice: str) -> str:
-    """Return why no uploaded file is read here, in one line; "" if they are.
+def incomplete_reason(choice: str) -> str:
+    """Return why nothing that others send is read or run here, in one line; "" if it is.
 
     With ``OPTIONAL`` the operator has accepted the risk of a missing part of the sandbox.
     """
@@ -21,9 +21,15 @@ def uploads_disabled_reason(choice: str) -> str:
         return ""
     why = "; ".join(f"{part.name}: {part.note}" for part in missing)
     return (
-        f"files that others send are not read on this machine, whose fence is not whole ({why}):"
-        f" use a kernel that has it, or accept the risk with KILN_FENCE={OPTIONAL}"
+        f"the fence of this machine is not whole ({why}): use a kernel that has it, or accept the"
+        f" risk with KILN_FENCE={OPTIONAL}"
     )
+
+
+def uploads_disabled_reason(choice: str) -> str:
+    """Return why no uploaded file is read here, in one line; "" if they are."""
+    reason = incomplete_reason(choice)
+    return f"files that others send are not read on this machine: {reason}" if reason else ""
 
 
 def require_sandbox() -> None:

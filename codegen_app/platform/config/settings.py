@@ -13,7 +13,14 @@ from datetime import timedelta
 from django.contrib.messages import constants as levels
 
 from codegen_app.platform.broker import transport
-from codegen_app.platform.config import env, sandbox, sign_in, storage, tracing
+from codegen_app.platform.config import (
+    bisect_commands,
+    env,
+    sandbox,
+    sign_in,
+    storage,
+    tracing,
+)
 from codegen_app.platform.config.layout import LAYOUT
 from codegen_app.platform.postgres import cluster_for
 
@@ -167,6 +174,10 @@ HISTORY_DAYS = env.integer("KILN_HISTORY_DAYS", 14)
 RECOVERED_DAYS = env.integer("KILN_RECOVERED_DAYS", 7, minimum=1)
 # A folder with bare Git repositories, from which the commits of alerts are read.
 GIT_MIRRORS = env.folder("KILN_GIT_MIRRORS", VAR_DIR) if env.text("KILN_GIT_MIRRORS") else None
+# By repository: how workers build and measure revisions that bisections request.
+BISECT_COMMANDS = bisect_commands.read(
+    env.folder("KILN_BISECT", VAR_DIR) if env.text("KILN_BISECT") else None
+)
 
 # So many suspected steps an hour are measured again without anybody's request; 0: none are.
 SUSPICIONS_AN_HOUR = env.integer("KILN_SUSPICIONS_AN_HOUR", 10)

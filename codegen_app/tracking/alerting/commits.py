@@ -28,9 +28,11 @@ MAX_COMMITS = 200
 _TRIED_FOR = timedelta(days=1)
 _LIMITS = Limits(seconds=10, memory_bytes=1 << 30)
 _REVISION = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z_/+-]|\.(?!\.)){0,99}")
-_ROW = re.compile(r"([0-9a-f]{40,64})\x1f([^\x1f]+)\x1f([^\x1f]*)\x1f(.*)", re.DOTALL)
+_ROW = re.compile(
+    r"([0-9a-f]{40,64})\x1f([0-9a-f]*)[^\x1f]*\x1f([^\x1f]+)\x1f([^\x1f]*)\x1f(.*)", re.DOTALL
+)
 # Texts are padded and cut to a width, so that the output has a limit.
-_FORMAT = "%H%x1f%cI%x1f%<(100,trunc)%an%x1f%<(200,trunc)%s"
+_FORMAT = "%H%x1f%P%x1f%cI%x1f%<(100,trunc)%an%x1f%<(200,trunc)%s"
 log = logging.getLogger(__name__)
 
 
@@ -86,9 +88,10 @@ def _mirror_of(folder: Path, repository: str) -> Path | None:
 
 def read_commits(mirror: Path, good: str, bad: str) -> dict[str, Any]:
     """Return the commits after one revision up to another: how many, and the newest
-    ``MAX_COMMITS``, each with name, time, author and subject. Raises ``MachineError``."""
+    ``MAX_COMMITS``, each with name, first parent, time, author and subject. Raises
+    ``MachineError``."""
     for name in (good, bad):
-        if not _REVISION.fullmatch(name):
+        if not is_revision_name(name):
             raise MachineError(f"{one_line(name)!r} is not the name of a commit, branch or tag")
     between = f"{good}..{bad}"
     count = _git(mirror, "rev-list", "--count", "--end-of-options", between).strip()
@@ -101,14 +104,20 @@ def read_commits(mirror: Path, good: str, bad: str) -> dict[str, Any]:
     commits = [
         {
             "name": row[1],
-            "at": _commit_time(row[2]),
-            "author": row[3].strip(),
-            "subject": row[4].strip(),
+            "parent": row[2],
+            "at": _commit_time(row[3]),
+            "author": row[4].strip(),
+            "subject": row[5].strip(),
         }
         for row in rows
         if row is not None
     ]
     return {"count": int(count), "commits": commits}
+
+
+def is_revision_name(name: str) -> bool:
+    """Return whether a text can name a commit, branch or tag, and is no option of a command."""
+    return _REVISION.fullmatch(name) is not None
 
 
 def _commit_time(text: str) -> str | None:

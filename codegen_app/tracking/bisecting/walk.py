@@ -7,7 +7,7 @@ step needs nothing but the bisection's number, and may be repeated after a crash
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -16,10 +16,13 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from codegen_app.accounts import audit
+from codegen_app.tracking.bisecting.commits import add_commits, trunk_commits
 from codegen_app.tracking.models import (
     Alert,
     Bisection,
+    BisectionMeans,
     BisectionState,
+    BisectionStep,
     Change,
     Datum,
     MeasurementRequest,
@@ -27,6 +30,9 @@ from codegen_app.tracking.models import (
     SkippedRevision,
 )
 from codegen_app.tracking.queries.remeasurable import changes_of
+from codegen_app.workers import queue, work
+from codegen_app.workers.live_queues import repository_builders
+from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.errors import UserError
 from scheduler.track.bisect import MAX_VALUES, Levels, Side, levels_of, side_of, suspects
 
@@ -47,9 +53,14 @@ class WindowRevision:
 
 
 @transaction.atomic
-def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection:
-    """Bisect the largest change of an alert whose senders can measure revisions in between; return
-    the open bisection if there is one. Raises ``UserError``."""
+def start(
+    alert: Alert,
+    limit: int,
+    actor: AbstractBaseUser | None,
+    means: BisectionMeans = BisectionMeans.SENDERS,
+) -> Bisection:
+    """Bisect the largest change of an alert whose revisions in between can be measured by these
+    means; return the open bisection if there is one. Raises ``UserError``."""
     if not 1 <= limit <= MAX_LIMIT:
         raise UserError(f"limit: {limit} is not between 1 and {MAX_LIMIT} revisions")
     ends = ("revision", "good_revision")
@@ -57,7 +68,7 @@ def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection
     running = Bisection.objects.filter(alert=alert, state=BisectionState.OPEN).first()
     if running is not None:
         return running
-    changes = changes_of(alert)
+    changes, builders = changes_of(alert), repository_builders()
     busy = dict(
         Bisection.objects.filter(
             series__in={change.series_id for change in changes}, state=BisectionState.OPEN
@@ -66,15 +77,17 @@ def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection
     obstacles = {
         change.pk: _busy_reason(busy[change.series_id])
         if change.series_id in busy
-        else blocked_reason(alert, change)
+        else blocked_reason(alert, change, means, builders)
         for change in changes
     }
     change = next((row for row in changes if not obstacles[row.pk]), None)
     if change is None:
         reasons = dict.fromkeys(obstacles.values())
         raise UserError("; ".join(reasons) or "this alert no longer has changes")
-    good, bad = _ends(alert, change)
+    good, bad = ends_of(alert, change)
     assert good is not None
+    if means is not BisectionMeans.RECORDED:
+        add_commits(alert, good, bad)
     if _revisions_between(good, bad)[MAX_REVISIONS:].exists():
         raise UserError(f"more than {MAX_REVISIONS:,} revisions are in between")
     levels = _levels(change)
@@ -89,6 +102,7 @@ def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection
                 after=levels.after,
                 noise=levels.noise,
                 limit=limit,
+                means=means,
                 requested_by_id=audit.actor_id(actor),
             )
     except IntegrityError:  # another alert's was started at this moment
@@ -99,14 +113,19 @@ def start(alert: Alert, limit: int, actor: AbstractBaseUser | None) -> Bisection
     return bisection
 
 
-def blocked_reason(alert: Alert, change: Change) -> str:
-    """Return why the revisions around a change of an alert cannot be bisected; "" if they can. The
-    revisions of the alert are loaded."""
-    good, bad = _ends(alert, change)
-    if change.series.is_generated:
-        return "generated series cannot be measured"
-    if change.series.own_problem_id is not None:
-        return "series measured by tuning runs: re-measure, which includes builds in between"
+def blocked_reason(
+    alert: Alert, change: Change, means: BisectionMeans, builders: Collection[str]
+) -> str:
+    """Return why the revisions around a change of an alert cannot be bisected by these means; "" if
+    they can. The revisions of the alert are loaded; workers build those of ``builders``."""
+    good, bad = ends_of(alert, change)
+    if means is not BisectionMeans.RECORDED:
+        if change.series.is_generated:
+            return "generated series cannot be measured"
+        if change.series.own_problem_id is not None:
+            return "series of Kiln's own problems are not measured by building revisions"
+        if means is BisectionMeans.WORKER and bad.repository not in builders:
+            return f"no worker that builds {bad.repository or 'its repository'} is online"
     if good is None:
         return "the last revision before the change is unknown"
     if good.repository != bad.repository:
@@ -123,6 +142,7 @@ def cancel(bisection: Bisection, actor: AbstractBaseUser | None) -> bool:
     if not row.is_open:
         return False
     _requests(row).filter(answered_at=None, withdrawn_at=None).update(withdrawn_at=Now())
+    _close_steps(row)
     _finish(row, BisectionState.CANCELLED, reason="cancelled")
     audit.record(actor, "cancel bisection", row.alert)
     return True
@@ -192,6 +212,15 @@ def window_of(bisection: Bisection) -> list[WindowRevision]:
     return [WindowRevision(good, Side.BEFORE), *inner, WindowRevision(bad, Side.AFTER)]
 
 
+def count_between(alert: Alert, change: Change) -> int:
+    """Return the number of revisions between both sides of a change that can be bisected, with the
+    commits that are known from a Git mirror (1 query)."""
+    good, bad = ends_of(alert, change)
+    assert good is not None
+    stored = _revisions_between(good, bad)[:MAX_REVISIONS].count()
+    return max(stored, len(trunk_commits(alert.commits)) - 1)
+
+
 def _revisions_between(good: Revision, bad: Revision) -> QuerySet[Revision]:
     """Return the trunk's revisions between two others, in order; those of one time in the order in
     which Kiln first saw them."""
@@ -212,7 +241,7 @@ def _busy_reason(alert: int) -> str:
     return f"alert {alert} already bisects this series"
 
 
-def _ends(alert: Alert, change: Change) -> tuple[Revision | None, Revision]:
+def ends_of(alert: Alert, change: Change) -> tuple[Revision | None, Revision]:
     """Return the last good and the first bad revision: those of the alert, which all its series
     narrow; else those of the change."""
     if alert.good_revision is not None and alert.revision is not None:
@@ -239,9 +268,13 @@ def _levels(change: Change) -> Levels:
 def _step(bisection: Bisection) -> None:
     """Narrow the window by what was measured; finish, or request the next revision. In the
     transaction that has locked the bisection."""
+    _close_steps(bisection)
     window = window_of(bisection)
+    is_recorded = bisection.means == BisectionMeans.RECORDED
     given_up = [
-        bool(row.skipped) or (row.side is Side.UNCLEAR and len(row.values) >= MAX_VALUES)
+        is_recorded
+        or bool(row.skipped)
+        or (row.side is Side.UNCLEAR and len(row.values) >= MAX_VALUES)
         for row in window
     ]
     narrowed = suspects([row.side for row in window], given_up)
@@ -252,7 +285,8 @@ def _step(bisection: Bisection) -> None:
         reason = (
             f"{narrowed.bad - narrowed.good - 1} revisions before {window[narrowed.bad].revision}"
         )
-        _finish(bisection, BisectionState.STOPPED, reason=f"{reason} could not be told apart")
+        obstacle = "have no clear recorded values" if is_recorded else "could not be told apart"
+        _finish(bisection, BisectionState.STOPPED, reason=f"{reason} {obstacle}")
         return
     revision = window[narrowed.next].revision
     measured = set(_requests(bisection).values_list("revision", flat=True))
@@ -264,18 +298,29 @@ def _step(bisection: Bisection) -> None:
 
 
 def _request(bisection: Bisection, revision: Revision) -> None:
-    """Request a revision of the senders; an open request of the alert is taken over."""
-    open_requests = MeasurementRequest.objects.filter(
-        series=bisection.series_id, revision=revision, answered_at=None, withdrawn_at=None
+    """Request a revision; an open request of the alert is taken over."""
+    request, _ = MeasurementRequest.objects.update_or_create(
+        series=bisection.series,
+        revision=revision,
+        answered_at=None,
+        withdrawn_at=None,
+        defaults={"bisection": bisection},
+        create_defaults={
+            "bisection": bisection,
+            "alert": bisection.alert,
+            "requested_by": bisection.requested_by,
+        },
     )
-    if not open_requests.update(bisection=bisection):
-        MeasurementRequest.objects.create(
-            alert=bisection.alert,
-            series=bisection.series,
-            revision=revision,
-            bisection=bisection,
-            requested_by=bisection.requested_by,
-        )
+    if bisection.means == BisectionMeans.WORKER:
+        BisectionStep.objects.get_or_create(request=request, bisection=bisection)
+        queue.notify(queue.Kind.BISECT)
+
+
+def _close_steps(bisection: Bisection) -> None:
+    """End the builds whose requests are no longer open: a worker that builds one stops."""
+    is_over = Q(request__answered_at__isnull=False) | Q(request__withdrawn_at__isnull=False)
+    steps = BisectionStep.objects.filter(is_over, bisection=bisection, state__in=OPEN_STATES)
+    work.close(steps, State.CANCELLED, "no longer needed")
 
 
 def _requests(bisection: Bisection) -> QuerySet[MeasurementRequest]:

@@ -16,7 +16,12 @@ from codegen_app.tracking.models.alert import (
 )
 from codegen_app.tracking.models.annotation import Annotation
 from codegen_app.tracking.models.batch import Batch
-from codegen_app.tracking.models.bisection import Bisection, BisectionState, SkippedRevision
+from codegen_app.tracking.models.bisection import (
+    Bisection,
+    BisectionMeans,
+    BisectionState,
+    SkippedRevision,
+)
 from codegen_app.tracking.models.change import (
     LARGEST_FIRST,
     LISTED,
@@ -29,6 +34,7 @@ from codegen_app.tracking.models.machine import MachineFinding
 from codegen_app.tracking.models.notification import Channel, ChannelKind, Delivery, DeliveryState
 from codegen_app.tracking.models.remeasuring import (
     AlertRun,
+    BisectionStep,
     MeasurementRequest,
     RemeasuredPoint,
     Remeasurement,
@@ -69,7 +75,9 @@ __all__ = [
     "Baseline",
     "Batch",
     "Bisection",
+    "BisectionMeans",
     "BisectionState",
+    "BisectionStep",
     "Budget",
     "BudgetStatistic",
     "CauseClass",

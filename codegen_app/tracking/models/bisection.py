@@ -17,6 +17,14 @@ class BisectionState(models.TextChoices):
     CANCELLED = "cancelled", "cancelled"
 
 
+class BisectionMeans(models.TextChoices):
+    """Where a bisection gets the values of a revision from."""
+
+    RECORDED = "recorded", "recorded points"
+    SENDERS = "senders", "its senders"
+    WORKER = "worker", "a worker that builds"
+
+
 class Bisection(models.Model):
     """Measures revisions between ``good``, the last of the level ``before``, and ``bad``, the first
     of the level ``after`` (medians in the series' unit), until one of them stands.
@@ -24,7 +32,8 @@ class Bisection(models.Model):
     ``noise`` is the standard deviation of one value as a fraction of its level. At most ``limit``
     revisions are measured. ``culprit`` is the revision that made the change; ``reason`` says why
     there is none. Its measurements are ``MeasurementRequest`` rows, one open at a time; two open
-    bisections of a series would take these from each other for ever.
+    bisections of a series would take these from each other for ever. ``means`` says who answers
+    them; with recorded points there are none.
     """
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="bisections")
@@ -35,6 +44,12 @@ class Bisection(models.Model):
     after = models.FloatField()
     noise = models.FloatField()
     limit = models.PositiveIntegerField()
+    means = models.CharField(
+        max_length=12,
+        choices=BisectionMeans.choices,
+        default=BisectionMeans.SENDERS.value,
+        db_default=BisectionMeans.SENDERS.value,
+    )
     state = models.CharField(
         max_length=12, choices=BisectionState.choices, default=BisectionState.OPEN.value
     )
@@ -56,6 +71,9 @@ class Bisection(models.Model):
             ),
             models.CheckConstraint(
                 name="bisection_state_known", condition=Q(state__in=BisectionState.values)
+            ),
+            models.CheckConstraint(
+                name="bisection_means_known", condition=Q(means__in=BisectionMeans.values)
             ),
             models.CheckConstraint(
                 name="bisection_levels_above_zero",

@@ -136,3 +136,20 @@ class MeasurementRequest(models.Model):
     def is_open(self) -> bool:
         """Return whether it is still to be measured."""
         return self.answered_at is None and self.withdrawn_at is None
+
+
+class BisectionStep(Work):
+    """A request of a bisection that a worker answers: it builds and measures the revision by the
+    command that its site configures for the repository. ``detail`` is the end of its output."""
+
+    bisection = models.ForeignKey(Bisection, on_delete=models.CASCADE, related_name="builds")
+    request = models.OneToOneField(
+        MeasurementRequest, on_delete=models.CASCADE, related_name="build"
+    )
+
+    class Meta(Work.Meta):
+        ordering = ["-pk"]
+        indexes = [models.Index(fields=["state", "-priority", "id"], name="bisectionstep_queue")]
+
+    def __str__(self) -> str:
+        return f"step {self.pk} of bisection {self.bisection_id}"

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from codegen_app.tracking.models import Alert, Change, Revision
+from django.db.models import Exists, OuterRef
+
+from codegen_app.tracking.models import Alert, Change, Datum, Revision
 from codegen_app.tracking.queries.revision_links import RevisionLinks
 
 MAX_COMMITS = 50
@@ -87,7 +89,11 @@ def _window(
     """``mirrored`` are the commits in between from a Git mirror, if there is one."""
     between = (
         Revision.objects.filter(
-            repository=bad.repository, is_trunk=True, at__gt=since, at__lt=until
+            Exists(Datum.objects.filter(revision=OuterRef("pk"))),
+            repository=bad.repository,
+            is_trunk=True,
+            at__gt=since,
+            at__lt=until,
         )
         .exclude(name__in=(good.name, bad.name))
         .order_by("-at", "-pk")

@@ -61,12 +61,13 @@ def series_page(
 def requests_page(
     filters: Mapping[str, str], after: int, limit: int
 ) -> tuple[list[dict[str, Any]], int | None]:
-    """Return the open requests with these values of ``REQUEST_FILTERS`` ("" for any), by number,
-    and the number to continue after (1 query)."""
+    """Return the open requests to senders with these values of ``REQUEST_FILTERS`` ("" for any), by
+    number, and the number to continue after (1 query)."""
     rows = MeasurementRequest.objects.filter(
         pk__gt=after,
         answered_at__isnull=True,
         withdrawn_at__isnull=True,
+        build__isnull=True,
         **{REQUEST_FILTERS[name]: value for name, value in filters.items() if value},
     )
     found = list(rows.select_related("series", "revision").order_by("pk")[: limit + 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 
 from django.conf import settings
@@ -60,13 +60,27 @@ def hold_device_of_model(
         yield _first_free(alike, stack, over) if alike else None
 
 
+@contextmanager
+def reserve_device(device: str, over: threading.Event) -> Iterator[bool]:
+    """Lock a device by its id, for a program that uses it by its own means; waits as
+    ``hold_device`` does. Yields False once ``over`` is set."""
+    with ExitStack() as stack:
+        yield _wait_for_lock((device,), stack, over) is not None
+
+
 def _first_free(
     devices: list[DeviceInfo], stack: ExitStack, over: threading.Event
 ) -> DeviceInfo | None:
+    by_id = {device.id: device for device in devices}
+    locked = _wait_for_lock(by_id, stack, over)
+    return by_id[locked] if locked is not None else None
+
+
+def _wait_for_lock(devices: Collection[str], stack: ExitStack, over: threading.Event) -> str | None:
     while True:
         for device in devices:
             try:
-                stack.enter_context(lock_device(device.id, settings.DEVICE_LOCKS_DIR, wait=False))
+                stack.enter_context(lock_device(device, settings.DEVICE_LOCKS_DIR, wait=False))
             except DeviceBusy:
                 continue
             return device

@@ -34,7 +34,8 @@ class Worker(models.Model):
     name, after restarts, too. ``pinned_to`` is the one of its queues that it may take work of ("":
     all). A ``remote`` one has no database: it holds ``token`` and the ``session`` that it got when
     it joined (stored as its digest). ``versions`` are those of packages: for a remote one all that
-    it names, for others torch's, if it is installed.
+    it names, for others torch's, if it is installed. ``repositories`` is ``[{name, minutes}]``:
+    those whose revisions it builds and measures for bisections, and the limit of one revision.
     """
 
     name = models.CharField(max_length=120, unique=True)
@@ -61,6 +62,7 @@ class Worker(models.Model):
     )
     session = models.CharField(max_length=64, blank=True)
     versions = models.JSONField(default=dict)
+    repositories = models.JSONField(default=list, db_default=[])
 
     class Meta:
         ordering = ["name"]

@@ -16,6 +16,7 @@ from codegen_app.tracking.models import (
     Alert,
     Batch,
     Bisection,
+    BisectionMeans,
     BisectionState,
     MeasurementRequest,
     Revision,
@@ -245,13 +246,34 @@ def test_what_cannot_be_bisected_says_why(alert: Alert, person: User) -> None:
         walk.start(alert, 20, person)
 
 
+def test_recorded_points_decide_without_measuring(
+    alert: Alert, trunk: list[RevisionKey], person: User
+) -> None:
+    """Nothing is requested; what the points cannot tell apart is said."""
+    revisions = trunk[STEP - 3 : STEP + 3]
+    row = walk.start(alert, 20, person, BisectionMeans.RECORDED)
+    assert (row.state, row.culprit) == (BisectionState.STOPPED, None)
+    assert "have no clear recorded values" in row.reason
+    point_storage.store([value(revision) for revision in revisions], Source.API)
+    row = walk.start(alert, 20, person, BisectionMeans.RECORDED)
+    assert (row.state, row.culprit) == (BisectionState.DONE, revision(f"c{STEP}"))
+    assert not MeasurementRequest.objects.exists()
+    Series.objects.update(device_name="generated: H200")
+    assert walk.start(alert, 20, person, BisectionMeans.RECORDED).culprit == row.culprit
+
+
 def test_a_lead_follows_it_on_the_page(
     alert: Alert, trunk: list[RevisionKey], person: User, client: Client
 ) -> None:
     client.force_login(person)
     address = f"/alerts/{alert.pk}/actions"
-    assert client.get(f"{address}.json").json()["bisect"]["series"] == 1
-    assert client.post(f"/alerts/{alert.pk}/bisect", {"limit": "20"}).status_code == 302
+    options = client.get(f"{address}.json").json()["bisect"]
+    assert [(row["means"], row["series"]) for row in options] == [
+        ("worker", 0), ("senders", 1), ("recorded", 1),
+    ]  # fmt: skip
+    assert options[0]["reasons"] == [f"no worker that builds {team.REPOSITORY} is online"]
+    body = {"limit": "20", "means": "senders"}
+    assert client.post(f"/alerts/{alert.pk}/bisect", body).status_code == 302
     (row,) = client.get(f"{address}.json").json()["bisections"]
     assert (row["state"], row["measured"], len(row["steps"])) == ("open", 0, 1)
     asked = row["steps"][0]
@@ -269,6 +291,6 @@ def test_a_lead_follows_it_on_the_page(
     assert (
         "limit"
         in client.post(
-            f"/alerts/{alert.pk}/bisect", {"limit": "many"}, follow=True
+            f"/alerts/{alert.pk}/bisect", {**body, "limit": "many"}, follow=True
         ).content.decode()
     )

@@ -10,7 +10,13 @@ from django.views.decorators.http import require_POST
 from codegen_app.accounts import permissions
 from codegen_app.tracking.alerting import retuning
 from codegen_app.tracking.bisecting import walk
-from codegen_app.tracking.models import Alert, Bisection, MeasurementRequest, Remeasurement
+from codegen_app.tracking.models import (
+    Alert,
+    Bisection,
+    BisectionMeans,
+    MeasurementRequest,
+    Remeasurement,
+)
 from codegen_app.tracking.pages.alert.actions_query import alert_actions
 from codegen_app.tracking.pages.alert.bisect_form import BisectForm
 from codegen_app.tracking.remeasuring import requests
@@ -76,17 +82,22 @@ def bisect_alert(request: HttpRequest, pk: int) -> HttpResponse:
         if not form.is_valid():
             raise UserError("; ".join(f"{name}: {line[0]}" for name, line in form.errors.items()))
         bisection = walk.start(
-            get_object_or_404(Alert, pk=pk), form.cleaned_data["limit"], actor(request)
+            get_object_or_404(Alert, pk=pk),
+            form.cleaned_data["limit"],
+            actor(request),
+            BisectionMeans(form.cleaned_data["means"]),
         )
     except UserError as error:
         messages.error(request, f"Bisection not started: {error}")
     else:
         if bisection.culprit is not None:
-            messages.success(request, f"{bisection.culprit} is the only revision in between.")
+            messages.success(request, f"{bisection.culprit} made the change.")
         elif not bisection.is_open:
             messages.error(request, f"The bisection stopped: {bisection.reason}.")
         else:
-            messages.success(request, "The first revision was requested.")
+            by_worker = bisection.means == BisectionMeans.WORKER
+            done = "queued for a worker" if by_worker else "requested"
+            messages.success(request, f"The first revision was {done}.")
     return redirect("alert_actions", pk)
 
 

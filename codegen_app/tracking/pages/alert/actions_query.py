@@ -14,6 +14,8 @@ from codegen_app.tracking.models import (
     Alert,
     AlertRun,
     Bisection,
+    BisectionMeans,
+    BisectionStep,
     Change,
     MeasurementRequest,
     RemeasuredPoint,
@@ -31,12 +33,14 @@ from codegen_app.tracking.queries.remeasurable import (
 from codegen_app.tracking.queries.revision_links import RevisionLinks, revision_links
 from codegen_app.tuning.models import Candidate
 from codegen_app.web.row import build_row
-from codegen_app.workers.models import OPEN_STATES
+from codegen_app.workers.live_queues import RepositoryBuilders, repository_builders
+from codegen_app.workers.models import OPEN_STATES, State
 from scheduler.stats.intervals import Bounds, bounds_of
 from scheduler.track.ratios import ratio_of_sums
 
 MAX_SHOWN = 50
 MAX_BISECTIONS = 5
+_TIMED_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,16 @@ class Offer:
 
     series: int
     reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BisectOption(Offer):
+    """Means of a bisection, and what they involve for the largest change for which they are
+    possible."""
+
+    means: str
+    title: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -120,7 +134,8 @@ class RequestRow:
 @dataclass(frozen=True)
 class BisectedRevision:
     """A revision of a bisection's window that was measured, requested or skipped. ``ratio`` is its
-    median over the level before."""
+    median over the level before. If a worker builds it, ``build`` is the state of that work and
+    ``log`` the end of the command's output."""
 
     revision: str
     at: datetime | None
@@ -129,6 +144,9 @@ class BisectedRevision:
     n: int
     reason: str
     request: int | None
+    build: str
+    worker: str
+    log: str
 
 
 @dataclass(frozen=True)
@@ -141,6 +159,7 @@ class BisectionRow:
     series_id: int
     state: str
     is_open: bool
+    means: str
     good: str
     bad: str
     ratio: float
@@ -166,7 +185,7 @@ class AlertActions:
     retune_on: tuple[str, ...]
     again: Offer
     senders: Offer
-    bisect: Offer
+    bisect: tuple[BisectOption, ...]
     bisect_limit: int
     runs: tuple[RunRow, ...]
     measured: tuple[RemeasurementRow, ...]
@@ -177,7 +196,7 @@ class AlertActions:
 
 
 def alert_actions(pk: int) -> AlertActions:
-    """Return an alert's actions by its number (11 queries, 4 more for each of
+    """Return an alert's actions by its number (15 queries, 5 more for each of
     the latest bisections). Raises ``Alert.DoesNotExist``."""
     alert = Alert.objects.select_related("revision", "good_revision", "series").get(pk=pk)
     changes = changes_of(alert)
@@ -229,7 +248,7 @@ def alert_actions(pk: int) -> AlertActions:
         senders=Offer(
             len(sent) - generated, ("generated series cannot be measured",) if generated else ()
         ),
-        bisect=_bisection_offer(alert, changes),
+        bisect=_bisect_options(alert, changes[:MAX_SERIES]),
         bisect_limit=walk.DEFAULT_LIMIT,
         runs=run_rows,
         measured=remeasured,
@@ -259,9 +278,46 @@ def _remeasurement_offer(changes: Sequence[Change], models: set[tuple[str, str]]
     return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
 
 
-def _bisection_offer(alert: Alert, changes: Sequence[Change]) -> Offer:
-    obstacles = [walk.blocked_reason(alert, change) for change in changes[:MAX_SERIES]]
-    return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
+def _bisect_options(alert: Alert, changes: Sequence[Change]) -> tuple[BisectOption, ...]:
+    """Return the means of a bisection, those that measure first (4 queries)."""
+    builders = repository_builders()
+    options = []
+    for means in (BisectionMeans.WORKER, BisectionMeans.SENDERS, BisectionMeans.RECORDED):
+        reasons = [walk.blocked_reason(alert, change, means, builders) for change in changes]
+        first = next(
+            (row for row, reason in zip(changes, reasons, strict=True) if not reason), None
+        )
+        note = ""
+        if first is not None and means is not BisectionMeans.RECORDED:
+            count = walk.count_between(alert, first)
+            note = f"measures about {count.bit_length()} of {count} revisions"
+            if means is BisectionMeans.WORKER:
+                repository = first.revision.repository
+                note += "; " + _builders_note(repository, builders[repository])
+        options.append(
+            BisectOption(
+                series=reasons.count(""),
+                reasons=tuple(dict.fromkeys(filter(None, reasons))),
+                means=means.value,
+                title=str(means.label),
+                note=note,
+            )
+        )
+    return tuple(options)
+
+
+def _builders_note(repository: str, builders: RepositoryBuilders) -> str:
+    """Return who builds a repository's revisions, and how long one takes (1 query)."""
+    done = BisectionStep.objects.filter(
+        request__revision__repository=repository, state=State.DONE, started_at__isnull=False
+    )
+    times = [
+        (row.finished_at - row.started_at).total_seconds() / 60
+        for row in done.only("started_at", "finished_at")[:_TIMED_STEPS]
+        if row.finished_at and row.started_at
+    ]
+    took = f", {np.median(times):.1f} min by the last {len(times)}" if times else ""
+    return f"{', '.join(builders.workers)}: at most {builders.minutes} min per revision{took}"
 
 
 def _bisection_rows(alert: Alert) -> tuple[BisectionRow, ...]:
@@ -278,6 +334,12 @@ def _bisection_row(row: Bisection, links: RevisionLinks) -> BisectionRow:
         .order_by("pk")
         .values_list("revision", "pk")
     )
+    builds = {
+        step.request.revision_id: step
+        for step in BisectionStep.objects.filter(bisection=row)
+        .select_related("request")
+        .order_by("pk")
+    }
     shown = [
         BisectedRevision(
             revision=str(part.revision),
@@ -287,8 +349,12 @@ def _bisection_row(row: Bisection, links: RevisionLinks) -> BisectionRow:
             n=len(part.values),
             reason=part.skipped,
             request=requests.get(part.revision.pk),
+            build=step.state if step else "",
+            worker=step.worker if step else "",
+            log=step.detail if step else "",
         )
         for part in window[1:-1]
+        for step in (builds.get(part.revision.pk),)
         if part.values or part.skipped or part.revision.pk in requests
     ]
     culprit = row.culprit
@@ -296,6 +362,7 @@ def _bisection_row(row: Bisection, links: RevisionLinks) -> BisectionRow:
         BisectionRow,
         row,
         series=row.series.problem,
+        means=BisectionMeans(row.means).label,
         good=str(row.good),
         bad=str(row.bad),
         ratio=row.after / row.before,
