@@ -131,9 +131,9 @@ def _results(process: CompletedProcess, folder: Path) -> bytes:
         raise MachineError(f"the command was ended from outside ({process.returncode})")
     if not process.ok:
         lines = [line for line in process.output.splitlines() if line.strip()]
-        said = f": {one_line(lines[-1])[:300]}" if lines else ""
+        last_line = f": {one_line(lines[-1])[:300]}" if lines else ""
         failure = process.failure or f"exit status {process.returncode}"
-        raise UserError(f"the command failed, {failure}{said}")
+        raise UserError(f"the command failed, {failure}{last_line}")
     limit = settings.API_BODY_MAX_BYTES
     try:
         with open(folder / RESULTS, "rb", opener=_open_safely) as file:

@@ -123,7 +123,7 @@ def blocked_reason(
         if change.series.is_generated:
             return "generated series cannot be measured"
         if change.series.own_problem_id is not None:
-            return "series of Kiln's own problems are not measured by building revisions"
+            return "series of tuning runs on this site are not sent: use recorded points"
         if means is BisectionMeans.WORKER and bad.repository not in builders:
             return f"no worker that builds {bad.repository or 'its repository'} is online"
     if good is None:
@@ -194,7 +194,10 @@ def window_of(bisection: Bisection) -> list[WindowRevision]:
     revisions = list(_revisions_between(good, bad)[:MAX_REVISIONS])
     skipped = dict(bisection.skipped.values_list("revision", "reason"))
     points = Datum.objects.valid().filter(
-        series=bisection.series_id, is_trunk=True, revision__in=revisions, value__gt=0
+        series=bisection.series_id,
+        is_trunk=True,
+        revision__in=[good, *revisions, bad],
+        value__gt=0,
     )
     values: dict[int, list[float]] = defaultdict(list)
     for revision, value in points.order_by("measured_at", "pk").values_list("revision", "value"):
@@ -209,7 +212,12 @@ def window_of(bisection: Bisection) -> list[WindowRevision]:
         )
         for revision in revisions
     ]
-    return [WindowRevision(good, Side.BEFORE), *inner, WindowRevision(bad, Side.AFTER)]
+    first, last = (tuple(values[end.pk]) for end in (good, bad))
+    return [
+        WindowRevision(good, Side.BEFORE, first),
+        *inner,
+        WindowRevision(bad, Side.AFTER, last),
+    ]
 
 
 def count_between(alert: Alert, change: Change) -> int:

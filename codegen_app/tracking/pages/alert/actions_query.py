@@ -133,7 +133,8 @@ class RequestRow:
 
 @dataclass(frozen=True)
 class BisectedRevision:
-    """A revision of a bisection's window that was measured, requested or skipped. ``ratio`` is its
+    """A revision of a bisection's window, its ends included, that was measured, requested or
+    skipped. ``ratio`` is its
     median over the level before. If a worker builds it, ``build`` is the state of that work and
     ``log`` the end of the command's output."""
 
@@ -353,7 +354,7 @@ def _bisection_row(row: Bisection, links: RevisionLinks) -> BisectionRow:
             worker=step.worker if step else "",
             log=step.detail if step else "",
         )
-        for part in window[1:-1]
+        for part in window
         for step in (builds.get(part.revision.pk),)
         if part.values or part.skipped or part.revision.pk in requests
     ]
