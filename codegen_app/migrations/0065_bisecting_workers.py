@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("codegen_app", "0063_room"),
+        ("codegen_app", "0064_day_summaries"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
