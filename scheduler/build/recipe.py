@@ -186,6 +186,11 @@ def can_build(target: Target, source_file: str) -> bool:
     )
 
 
+def listing_of(build: Build) -> Path:
+    """Return the file of a build that shows its instructions."""
+    return build.directory / recipe_of(find(build.target), build.source_file).listing_file
+
+
 def library_of(build: Build) -> Path:
     """Return the file of a build that a device loads."""
     return build.directory / recipe_of(find(build.target), build.source_file).library_file

@@ -15,10 +15,12 @@ from typing import Any
 from scheduler import pipeline
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
+from scheduler.build.recipe import listing_of
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import ChosenBy, TimeSource
 from scheduler.codegen import bundle_paths
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel import RenderedKernel
 from scheduler.commands import options, tune_report, tune_search
 from scheduler.commands.compile_ import load_graph
 from scheduler.commands.output import print_progress
@@ -225,8 +227,38 @@ def _write_results(
         started=started,
         other_compilers=other_compilers,
     )
-    results = collect_results(result, context, {node.name for node in plan.nodes})
+    listings = _listings(arguments, result, target)
+    results = collect_results(result, context, {node.name for node in plan.nodes}, listings)
     results_file.write(arguments.out / bundle_paths.RESULTS, results)
+
+
+def _listings(
+    arguments: argparse.Namespace, result: TuningResult, target: Target
+) -> dict[str, str]:
+    """Return the disassembly of each problem's default, selected and second-fastest candidates, by
+    the digest of their code. The code cache has their builds."""
+    kernels: dict[str, RenderedKernel] = {}
+    for problem_result in result.problems:
+        measured = [entry for entry in problem_result.entries if entry.median_ns is not None]
+        fastest = sorted(measured, key=lambda entry: entry.median_ns or 0.0)[:2]
+        defaults = [entry for entry in measured if entry.is_default]
+        chosen = [problem_result.chosen] if problem_result.chosen is not None else []
+        names = {entry.kernel for entry in (*fastest, *defaults, *chosen)}
+        callers = (caller for caller in problem_result.problem.callers if caller.name in names)
+        kernels |= {caller.name: caller.kernel for caller in callers}
+    built = pipeline.build_kernels(
+        [kernels[name] for name in sorted(kernels)],
+        (target,),
+        options.toolchain_for(arguments),
+        options.code_cache(arguments),
+        flags=parse_flags(arguments.flags),
+        workers=arguments.jobs,
+    )
+    return {
+        build.code_digest: listing_of(build).read_text()
+        for build in built.values()
+        if isinstance(build, Build)
+    }
 
 
 def _find_problems(

@@ -45,6 +45,7 @@ def check(results: Results, what: str) -> None:
         for index, run in enumerate(results.runs):
             _check_run(f"runs[{index}]", run, results.kernels)
         require(bool(results.runs), "runs", "no runs")
+        _check_listings(results)
     except UserError as error:
         raise UserError(f"{what}: {error}") from None
 
@@ -75,6 +76,21 @@ def _check_kernel(path: str, name: str, kernel: KernelText) -> None:
         _check_text(f"{path}.args", f"{arg.name}{arg.dtype}", 200)
     for launch in kernel.launches:
         _check_text(f"{path}.launches", f"{launch.function}{''.join(launch.args)}", 10_000)
+
+
+def _check_listings(results: Results) -> None:
+    builds = (
+        record.build.code_digest
+        for run in results.runs
+        for task in run.tasks
+        for record in task.candidates
+        if record.build is not None
+    )
+    digests = set(builds) if results.listings else set()
+    for digest, listing in results.listings.items():
+        path = f"listings[{digest[:64]}]"
+        require(digest in digests, path, "no build has this code_digest")
+        _check_text(path, listing, 2**24, empty=False)
 
 
 def _check_run(path: str, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:

@@ -60,9 +60,14 @@ class RunContext:
         )
 
 
-def collect_results(result: TuningResult, context: RunContext, nodes: Collection[str]) -> Results:
+def collect_results(
+    result: TuningResult,
+    context: RunContext,
+    nodes: Collection[str],
+    listings: Mapping[str, str],
+) -> Results:
     """Collect the problems of these scheduled nodes. Others (the parts of fused kernels, tuned
-    separately) belong to another schedule and are left out."""
+    separately) belong to another schedule and are left out. ``listings``: by code digest."""
     by_sizes: dict[tuple[tuple[str, int], ...], list[ProblemResult]] = {}
     for problem_result in result.problems:
         if problem_result.problem.node.name in nodes:
@@ -108,7 +113,15 @@ def collect_results(result: TuningResult, context: RunContext, nodes: Collection
         for caller in problem_result.problem.callers
         if caller.name in used_kernels
     }
-    return Results(dict(sorted(kernels.items())), runs)
+    digests = {
+        record.build.code_digest
+        for run in runs
+        for task in run.tasks
+        for record in task.candidates
+        if record.build is not None
+    }
+    listings = {digest: text for digest, text in sorted(listings.items()) if digest in digests}
+    return Results(dict(sorted(kernels.items())), runs, listings)
 
 
 def kernel_text(kernel: RenderedKernel) -> KernelText:

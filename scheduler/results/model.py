@@ -7,7 +7,7 @@ are nanoseconds per launch, timestamps UTC in ISO 8601, ``at_s`` seconds since t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from scheduler.benchmark.measurement import Check
@@ -171,7 +171,12 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Results:
-    """A file: the runs, and the kernels that they name."""
+    """A file: the runs, and the kernels that they name.
+
+    ``listings`` has the disassembly of builds by the digest of their code, as the compiler's
+    recipe stores it: best of the candidates that people look at first, since it is large.
+    """
 
     kernels: Mapping[str, KernelText]
     runs: tuple[RunRecord, ...]
+    listings: Mapping[str, str] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from cattrs import Converter
 
 from codegen_app.kernels.models import KernelUse
+from codegen_app.platform import artifacts
 from codegen_app.tuning.models import Candidate, Environment, TuningRun
 from codegen_app.tuning.models.benchmark_result import IMPORTED
 from codegen_app.web.row import build_row
@@ -43,16 +44,19 @@ def export(runs: Iterable[TuningRun]) -> Results:
     """Return the results of these runs. Raises ``UserError`` for an open run, and if there are
     none."""
     kernels: dict[str, KernelText] = {}
-    records = [_Run(run, kernels).record() for run in runs]
+    listings: dict[str, str] = {}
+    records = [_Run(run, kernels, listings).record() for run in runs]
     if not records:
         raise UserError("no finished run to export")
-    return Results(dict(sorted(kernels.items())), tuple(records))
+    return Results(dict(sorted(kernels.items())), tuple(records), dict(sorted(listings.items())))
 
 
 class _Run:
     """One run; devices and compilers are numbered as they first appear."""
 
-    def __init__(self, run: TuningRun, kernels: dict[str, KernelText]) -> None:
+    def __init__(
+        self, run: TuningRun, kernels: dict[str, KernelText], listings: dict[str, str]
+    ) -> None:
         if run.is_open or run.finished_at is None:
             raise UserError(f"run {run.pk} has not finished: export it later")
         if run.is_modelled:
@@ -62,7 +66,7 @@ class _Run:
         self._finished_at = max(
             run.finished_at, self._started_at
         )  # the clock may have been set back
-        self._kernels = kernels
+        self._kernels, self._listings = kernels, listings
         self._devices: list[DeviceInfo] = []
         self._compilers: list[Compiler] = []
 
@@ -73,7 +77,9 @@ class _Run:
         for task in rows.order_by("template_node__position", "pk"):
             uses = KernelUse.objects.filter(template_node=task.template_node)
             use_by_kernel = {use.kernel_id: use for use in uses}
-            candidates = task.candidates.select_related("kernel", "build", "result__environment")
+            candidates = task.candidates.select_related(
+                "kernel", "build", "build__listing", "result__environment"
+            )
             record = build_row(
                 TaskRecord,
                 task,
@@ -134,6 +140,9 @@ class _Run:
                 build.duration_s or 0.0,
                 build.resources,
             )
+            is_compared = row.chosen or (use is not None and use.is_default)
+            if is_compared and build.listing is not None and artifacts.is_whole(build.listing):
+                self._listings[build.code_digest] = artifacts.read(build.listing).decode()
         if result is not None:
             device = _index(self._devices, device_of(result.environment))
             timed = timed_record(result.measurement(name, self._run.device), device)

@@ -33,7 +33,12 @@ class _BuildPoints:
     points: list[Point] = field(default_factory=list)
 
 
-def store(past: RecordedRuns, texts: Mapping[str, KernelText], source: str) -> int:
+def store(
+    past: RecordedRuns,
+    texts: Mapping[str, KernelText],
+    listings: Mapping[str, str],
+    source: str,
+) -> int:
     """Add the points of runs that have a revision, each with its place in the file, at most once.
     Part of an import's transaction. Raises ``UserError`` naming row and field."""
     builds: dict[tuple[object, ...], _BuildPoints] = {}
@@ -49,7 +54,7 @@ def store(past: RecordedRuns, texts: Mapping[str, KernelText], source: str) -> i
         key = run.graph.digest, run.target, sizes, run.compilers
         try:
             if key not in kernels:
-                kernels[key] = RecordedKernels(run, texts)
+                kernels[key] = RecordedKernels(run, texts, listings)
             _add_run(run, kernels[key], key, builds, known)
         except UserError as error:
             raise UserError(f"{source}: runs[{place}].{error}") from None

@@ -68,7 +68,7 @@ def record(
     with transaction.atomic():
         lock_transaction(LockClass.RECORD_RESULTS)
         past = [(place, run) for place, run in enumerate(results.runs) if run.revision]
-        points = result_history.store(past, texts, source)
+        points = result_history.store(past, texts, results.listings, source)
         for place, run in enumerate(results.runs):
             if run.revision is not None:
                 continue
@@ -76,7 +76,7 @@ def record(
             if ResultImport.objects.filter(digest=digest).exists():
                 continue
             try:
-                new.append(_Run(run, texts, actor).record(digest))
+                new.append(_Run(run, texts, results.listings, actor).record(digest))
             except UserError as error:
                 raise UserError(f"{source}: runs[{place}].{error}") from None
         known = len(results.runs) - len(past) - len(new)
@@ -94,13 +94,14 @@ class _Run:
         self,
         run: RunRecord,
         texts: Mapping[str, KernelText],
+        listings: Mapping[str, str],
         actor: AbstractBaseUser | None,
     ) -> None:
         self._record = run
         self._actor = actor
         self._started_at = datetime.fromisoformat(run.started_at)
         self._finished_at = datetime.fromisoformat(run.finished_at)
-        self._kernels = RecordedKernels(run, texts)
+        self._kernels = RecordedKernels(run, texts, listings)
 
     def record(self, digest: str) -> TuningRun:
         record = self._record

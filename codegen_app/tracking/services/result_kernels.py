@@ -16,6 +16,7 @@ from codegen_app.graphs.services.sizes import checked_bindings
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.models.build import ELSEWHERE
 from codegen_app.kernels.services import engine, problem_work, recording
+from codegen_app.platform import artifacts
 from codegen_app.tuning.models.benchmark_result import IMPORTED
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
@@ -41,8 +42,11 @@ class RecordedKernels:
     """The kernels of one run of another installation, at its sizes and for its target. Raises
     ``UserError`` if its graph is not here."""
 
-    def __init__(self, run: RunRecord, texts: Mapping[str, KernelText]) -> None:
-        """``texts`` has the kernels that may be shown with the file's source."""
+    def __init__(
+        self, run: RunRecord, texts: Mapping[str, KernelText], listings: Mapping[str, str]
+    ) -> None:
+        """``texts`` has the kernels that may be shown with the file's source, ``listings`` those of
+        builds by the digest of their code."""
         graph = Graph.objects.filter(digest=run.graph.digest).select_related("file").first()
         if graph is None:
             raise UserError(
@@ -59,7 +63,7 @@ class RecordedKernels:
             raise UserError(f"bindings: {error}") from None
         self.run, self.graph = run, graph
         self.finished_at = datetime.fromisoformat(run.finished_at)
-        self._texts = texts
+        self._texts, self._listings = texts, listings
         self._configs_by_node: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
 
     def node(self, task: TaskRecord) -> tuple[TemplateNode, Problem]:
@@ -98,6 +102,7 @@ class RecordedKernels:
         which is compiled on request."""
         assert record.build is not None
         compiler = self.run.compilers[record.build.compiler]
+        listing = self._listings.get(record.build.code_digest)
         row, _ = Build.objects.get_or_create(
             kernel=kernel,
             target=self.run.target,
@@ -112,6 +117,7 @@ class RecordedKernels:
                 "duration_s": record.build.duration_s,
                 "resources": {name: dict(part) for name, part in record.build.resources.items()},
                 "finished_at": self.finished_at,
+                "listing": artifacts.store(listing.encode(), ".s") if listing else None,
             },
         )
         row.kernel = kernel  # a row that existed would read it again

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from scheduler.build.model import Build
-from scheduler.build.recipe import library_of, recipe_of
+from scheduler.build.recipe import library_of, listing_of
 from scheduler.errors import Rejected
-from scheduler.targets import find
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.compile_pool import CompilePool
 from scheduler.tuning.decision import decide
@@ -38,11 +37,6 @@ class ModelPool(Protocol):
     ) -> Future[ModelledTime | Rejected]: ...
 
     def close(self) -> None: ...
-
-
-def listing_of(build: Build) -> Path:
-    """Return the path of a build's listing, next to its other files."""
-    return build.directory / recipe_of(find(build.target), build.source_file).listing_file
 
 
 @dataclass(frozen=True)

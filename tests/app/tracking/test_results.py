@@ -21,6 +21,7 @@ from codegen_app.graphs.models import Graph, Problem, TemplateNode
 from codegen_app.graphs.services import imports as graphs
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.pages.kernel.query import kernel_page
+from codegen_app.platform import artifacts
 from codegen_app.site import retention
 from codegen_app.site.demo import models
 from codegen_app.tracking.services import result_export, result_import
@@ -134,6 +135,16 @@ def test_a_kernels_page_shows_what_was_imported_of_it(graph: Graph, reader: Clie
     assert "AMD Instinct MI300X (imported)" in text
     assert "built on another machine</span>" in text
     assert "and imported with its times" in text
+
+
+def test_a_kernels_page_shows_the_instructions_of_the_file(graph: Graph, reader: Client) -> None:
+    result_import.record(recorded.recorded(), "a", None)
+    build = BenchmarkResult.objects.get().build
+    assert build.listing is not None
+    assert artifacts.read(build.listing).decode() == recorded.LISTING
+    text = reader.get(f"{build.kernel.get_absolute_url()}?build={build.pk}").content.decode()
+    assert "MOV" in text
+    assert "EXIT" in text
 
 
 def test_imported_times_are_a_bucket_of_their_own(graph: Graph) -> None:

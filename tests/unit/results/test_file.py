@@ -97,6 +97,10 @@ def test_reading_gives_what_was_written(tmp_path: Path, name: str) -> None:
 
 DAMAGES: dict[str, Callable[[Any], Any]] = {
     "kind": lambda body: body.update(kind="x"),
+    "listings[xyz]: no build has this code_digest": lambda body: body.update(listings={"xyz": "a"}),
+    f"listings[{'d' * 64}]: must not be empty": lambda body: body["listings"].update(
+        {"d" * 64: ""}
+    ),
     "schema": lambda body: body.update(schema=2),
     "runs: no runs": lambda body: body.update(runs=[]),
     "runs[0].target": lambda body: run(body).update(target="toaster"),
@@ -208,10 +212,7 @@ def test_what_is_no_such_file_is_one_line(
         results_file.read(tmp_path / "nowhere.json")
 
 
-def test_a_file_that_unpacks_to_more_than_it_may_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(results_file, "MAX_BYTES", 1000)
+def test_a_file_that_unpacks_to_more_than_it_may_is_not_read(tmp_path: Path) -> None:
     results_file.write(tmp_path / "r.json.gz", recorded.recorded())
     with pytest.raises(UserError, match="more than 0 MiB"):
-        results_file.read(tmp_path / "r.json.gz")
+        results_file.read(tmp_path / "r.json.gz", max_bytes=1000)
