@@ -121,7 +121,7 @@ from codegen_app.workers.pages.devices.view import devices
 
 # TIMED pages show live worker states and the elapsed time of runs.
 TIMED, PLAIN, BY_KERNEL = (
-    CachePolicy(seconds=1.0),
+    CachePolicy(is_timed=True),
     CachePolicy(),
     CachePolicy(trace=kernel_fingerprint),
 )

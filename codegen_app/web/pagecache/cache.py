@@ -43,12 +43,12 @@ class CachePolicy:
     """How a view's pages are cached.
 
     ``trace`` returns, in one cheap query, the rows that a page shows and that workers write; with
-    it, a page is rendered again only if these changed. ``seconds`` is for pages that show the time,
-    or the workers.
+    it, a page is rendered again only if these changed. ``is_timed`` is for pages that show the
+    time, or the workers: they are outdated after a second even if nothing changed.
     """
 
     trace: Trace | None = None
-    seconds: float | None = None
+    is_timed: bool = False
 
     def max_age_s(self, entry: Entry) -> float:
         """Return how old an outdated page may be."""
@@ -102,9 +102,8 @@ class _Page:
 
     def _serves(self, entry: Entry, version: Version, key: Key, *, exact: bool) -> bool:
         age = time.monotonic() - entry.rendered_at
-        if self.policy.seconds is not None and age >= self.policy.seconds:
-            return not exact and _store.is_rendering(key)
-        if entry.version.holds(version):
+        is_late = self.policy.is_timed and age >= _MIN_AGE_S
+        if not is_late and entry.version.holds(version):
             return True
         traced = self.policy.trace is not None and entry.version.rest_holds(version)
         if traced and entry.trace == self._trace():
