@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from codegen_app.kernels.modelled.rows import ModelledRow, load_report, modelled_rows_of_builds
 from codegen_app.kernels.modelled.view import LAUNCH_LIMIT, display_name
+from codegen_app.kernels.queries.compared_figures import FigureGroup, FigureRow
 from codegen_app.web.row import build_row
 from scheduler.cycles.report import Band, Report
+
+STALLS = "Stall reasons"  # the title of a group
 
 
 @dataclass(frozen=True)
@@ -29,41 +32,11 @@ class SideView:
 
 
 @dataclass(frozen=True)
-class FigureRow:
-    """One figure of every side, None if a side has none; ``deltas`` are the differences from the
-    first. ``unit`` is µs, %, cycles or "" for others."""
-
-    name: str
-    unit: str
-    values: tuple[float | None, ...]
-    deltas: tuple[float | None, ...]
-
-    @property
-    def cells(self) -> tuple[tuple[float | None, float | None], ...]:
-        """Values with their differences."""
-        return tuple(zip(self.values, self.deltas, strict=True))
-
-
-@dataclass(frozen=True)
-class FigureGroup:
-    """Figures of one kind: time, pipes, waits, limits, memory."""
-
-    title: str
-    rows: tuple[FigureRow, ...]
-
-
-@dataclass(frozen=True)
 class ModelledComparison:
     """Sides in the order of the builds, None for a build not modelled at these sizes."""
 
     sides: tuple[SideView | None, ...]
     groups: tuple[FigureGroup, ...]
-
-    @property
-    def columns(self) -> int:
-        """The number of table columns: a name, a figure per side, and all differences but the
-        first's."""
-        return 2 * len(self.sides)
 
 
 def compare_modelled(builds: Sequence[int]) -> ModelledComparison | None:
@@ -101,11 +74,9 @@ def compare_modelled(builds: Sequence[int]) -> ModelledComparison | None:
         figure_rows = []
         for name, unit in keys:
             values = [None if side is None else side.get((name, unit), 0.0) for side in figures]
-            first = values[0]
-            deltas = (None if value is None or first is None else value - first for value in values)
             if any(value is not None for value in values):
-                figure_rows.append(FigureRow(name, unit, tuple(values), tuple(deltas)))
-        groups.append(FigureGroup(title, tuple(figure_rows)))
+                figure_rows.append(FigureRow(name, unit, tuple(values)))
+        groups.append(FigureGroup(title, tuple(figure_rows), _NOTE))
     return ModelledComparison(tuple(views), tuple(groups))
 
 
@@ -133,8 +104,9 @@ def _sizes(row: ModelledRow) -> str:
     return json.dumps(row.sizes, sort_keys=True)
 
 
+_NOTE = "modelled; shares are of the longest launch"
 # The largest figures first, without those that are 0 on all sides.
-_RANKED_GROUPS = ("Pipes busy", "Stall reasons", "Lower bounds")
+_RANKED_GROUPS = ("Pipes busy", STALLS, "Lower bounds")
 
 
 def _figures(report: Report) -> dict[str, dict[tuple[str, str], float | None]]:
@@ -166,9 +138,7 @@ def _figures(report: Report) -> dict[str, dict[tuple[str, str], float | None]]:
         "Pipes busy": {
             (display_name(name), "%"): 100 * share for name, share in launch.pipes.items()
         },
-        "Stall reasons": {
-            (display_name(name), "%"): 100 * share for name, share in launch.waits.items()
-        },
+        STALLS: {(display_name(name), "%"): 100 * share for name, share in launch.waits.items()},
         "Lower bounds": {
             (row.name, "µs"): row.time_us.mid for row in launch.limits if row.name != LAUNCH_LIMIT
         },

@@ -116,9 +116,11 @@ def cycles(value: float | None) -> str:
 
 @register.filter
 def figure(value: float | None, unit: str) -> str:
-    """Format a modelled figure of that unit; empty for None."""
+    """Format a figure of that unit; empty for None. Counts have no decimals."""
     if value is None:
         return ""
+    if not unit and value == int(value):
+        return integer(value)
     return microseconds(value) if unit == "µs" else fixed(value, _DIGITS.get(unit, 2))
 
 
@@ -126,11 +128,11 @@ _DIGITS = {"%": 1, "cycles": 0}
 
 
 @register.filter
-def difference(value: float | None, unit: str) -> str:
-    """Format a difference of two such figures with its sign; empty for None or no difference."""
-    if value is None or not (text := figure(abs(value), unit)).strip("0."):
-        return ""
-    return f"+{text}" if value > 0 else f"\u2212{text}"
+def times(ratio: float | None) -> str:
+    """Format a ratio as a factor; empty for None."""
+    return (
+        "" if ratio is None else f"{fixed(ratio, 0 if ratio >= 1000 else 3)}\N{MULTIPLICATION SIGN}"
+    )
 
 
 @register.filter

@@ -173,21 +173,25 @@ def test_two_builds_are_compared_in_one_address(reader: Client, world: World) ->
     (function,) = page.functions
     assert not function.is_line_by_line, "CDNA and RDNA have two instruction sets"
     assert not function.rows
-    assert {row.kind for row in function.classes} >= {"vector", "scalar", "global", "wait"}
-    facts = {row.name: row.values for row in page.profile}
-    assert facts["Occupancy"] == ("16 of 16 waves per SIMD", "8 of 8 waves per SIMD")
-    assert all(int(live) > 0 for live in facts["Live registers"])
-    assert all(int(count) > 0 for count in facts["Inner loop"])
-    assert "Matrix in loop" not in facts, "a row that no side has anything of is not there"
-    vgpr = next(row for row in page.resources if row.name == "vgpr")
-    sizes = [next(iter(build.resources.values()))["vgpr"] for build in (one, other)]
-    assert [figure.value for figure in vgpr.figures] == sizes
-    assert vgpr.figures[1].delta == sizes[1] - sizes[0]
+    groups = {group.title: {row.name: row for row in group.rows} for group in page.groups}
+    assert {*groups["Instruction mix of the function"]} >= {"vector", "scalar", "global", "wait"}
+    facts = groups["Occupancy and resources"]
+    assert facts["Occupancy"].texts == ("16 of 16 waves per SIMD", "8 of 8 waves per SIMD")
+    assert all(live for live in groups["Instructions"]["Live registers"].values)
+    assert all(count for count in groups["Instructions"]["Instructions of the inner loop"].values)
+    mix = groups["Instruction mix of the inner loop"]
+    assert "matrix" not in mix, "a row that no side has anything of is not there"
+    assert sum(row.values[0] for row in mix.values()) == pytest.approx(100), "shares"
+    sizes = tuple(next(iter(build.resources.values()))["vgpr"] for build in (one, other))
+    assert facts["vgpr"].values == sizes
+    assert facts["vgpr"].ratios == (1.0, sizes[1] / sizes[0])
+    assert page.shared["Flags"] == "-O3"
+    assert "Target" not in page.shared
     html = reader.get(f"/compare?build={one.pk}&build={other.pk}").content.decode()
     assert "The same source." in html
     assert "agpr" not in html, "nor of the resources"
     assert reader.get(f"/compare.json?build={one.pk}&build={other.pk}").json()["functions"]
-    for query in (f"build={one.pk}&build=999999", f"build={one.pk}", "build=x&build=y", ""):
+    for query in (f"build={one.pk}&build=999999", "build=999999", "build=x&build=y"):
         assert reader.get(f"/compare?{query}").status_code == 404, query
 
 
@@ -196,7 +200,8 @@ def test_a_build_beside_itself_has_no_difference(world: World) -> None:
     assert build is not None
     page = compare_page([build.pk, build.pk])
     assert all(row.change == "gap" for function in page.functions for row in function.rows)
-    assert not any(row.differs for row in page.resources)
+    assert not any(group.changed for group in page.groups)
+    assert page.equal_figures
 
 
 def test_three_kernels_are_compared_two_by_two(reader: Client, code_cache: Path) -> None:
@@ -206,7 +211,8 @@ def test_three_kernels_are_compared_two_by_two(reader: Client, code_cache: Path)
     builds = [kernel.builds.get(target="gfx1100").pk for kernel in kernels]
     assert answer.headers["Location"] == "/compare?" + "&".join(f"build={pk}" for pk in builds)
     page = compare_page(builds, shown=2)
-    assert [side.label for side in page.sides] == [kernel.name[-8:] for kernel in kernels]
+    labels = [f"block={kernel.config['block']}" for kernel in kernels]
+    assert [side.label for side in page.sides] == labels, "by the parameters that differ"
     assert (page.left.kernel, page.right.kernel) == (kernels[0].name, kernels[2].name)
     changed = [row for row in page.source if row.change == "changed"]
     assert "int i = threadIdx.x; i < n; i += 256" in [
@@ -219,7 +225,7 @@ def test_three_kernels_are_compared_two_by_two(reader: Client, code_cache: Path)
         ):
             assert not number or lines[number - 1] == text
     html = reader.get(f"{answer.headers['Location']}&shown=2").content.decode()
-    assert f"{kernels[0].name[-8:]} | {kernels[2].name[-8:]}" in html
+    assert f"{labels[0]} | {labels[2]}" in html
     assert reader.get(f"/compare?{names}&target=gfx90a").status_code == 404  # none is built for it
 
 

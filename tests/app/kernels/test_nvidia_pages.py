@@ -152,16 +152,16 @@ def test_builds_of_two_makers_are_compared_by_what_both_have(
 ) -> None:
     amd = world.kernels[0].builds.get(target="gfx942")
     page = compare_page([amd.pk, sass.pk])
-    assert {row.name for row in page.resources} == {
-        *("occupancy_percent", "registers", "shared_bytes", "scratch_bytes", "code_bytes")
-    }
-    assert all(figure.value is not None for row in page.resources for figure in row.figures)
+    groups = {group.title: {row.name: row for row in group.rows} for group in page.groups}
+    resources = groups["Occupancy and resources"]
+    assert {"Occupancy", "registers", "code_bytes"} <= {*resources}
+    assert not {"vgpr", "stack_bytes"} & {*resources}
+    assert None not in resources["registers"].values
     (function,) = page.functions
     assert not function.is_line_by_line
     assert not function.rows
-    counts = {row.kind: [one.value for one in row.whole] for row in function.classes}
-    assert min(counts["global"]) > 0
-    assert all(one.value for row in function.classes if row.kind == "global" for one in row.inner)
+    assert min(groups["Instruction mix of the function"]["global"].values) > 0
+    assert all(groups["Instruction mix of the inner loop"]["global"].values)
     html = reader.get(f"/compare?build={amd.pk}&build={sass.pk}").content.decode()
     assert "counted by class, not compared line by line" in html
 

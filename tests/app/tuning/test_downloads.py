@@ -22,6 +22,7 @@ from django.test import Client
 from codegen_app.graphs.models import Graph
 from codegen_app.graphs.services import imports as graphs
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.pages.compare import listings
 from codegen_app.kernels.pages.compare import query as comparing
 from codegen_app.kernels.pages.kernel import files as kernel_files
 from codegen_app.kernels.services import builds, preparation
@@ -286,7 +287,8 @@ def test_what_is_too_large_for_one_page_says_so(
     compare = f"/compare?build={builds_[0]}&build={builds_[1]}"
     assert reader.get(f"{compare.replace('?', '.json?')}").json()["functions"]
     monkeypatch.setattr(kernel_files, "OFFLINE_MAX_BYTES", 10)
-    monkeypatch.setattr(comparing, "MAX_LISTING_BYTES", 10)
+    for module in (comparing, listings):
+        monkeypatch.setattr(module, "MAX_LISTING_BYTES", 10)
     page = f"/kernels/{world.kernels[0].name}/{builds_[0]}/kernel.html"
     assert "download the listing instead" in reader.get(page, follow=True).content.decode()
     found = reader.get(f"{compare.replace('?', '.json?')}").json()

@@ -28,10 +28,11 @@ class ComparisonResult(StrEnum):
     SLOWER = "slower"
     FASTER = "faster"
     SAME = "the same"
-    UNKNOWN = "cannot be said"
+    UNKNOWN = "unknown"
     INSUFFICIENT = "insufficient data"
     ENVIRONMENT = "different environment"
     PROBLEM = "different problem"
+    TARGET = "different target"
     UNMEASURED = "not measured"
 
 
@@ -39,7 +40,7 @@ class ComparisonResult(StrEnum):
 class TimeComparison:
     """A side relative to the first. ``ratio`` is its median over the first's, above 1 for slower,
     with its 95% interval; None if the two times cannot be compared. ``n`` are both sides' samples,
-    ``words`` the result in a sentence."""
+    ``words`` the result in a sentence, ``why`` the figures that explain it."""
 
     build: int
     outcome: ComparisonResult
@@ -48,11 +49,21 @@ class TimeComparison:
     low: float | None = None
     high: float | None = None
     n: tuple[int, int] = (0, 0)
+    why: str = ""
 
     @property
-    def title(self) -> str:
-        """The displayed outcome."""
-        return "unknown" if self.outcome is ComparisonResult.UNKNOWN else self.outcome.value
+    def headline(self) -> str:
+        """The factor in words, ``1.24x faster``; else the outcome."""
+        if self.ratio and self.outcome is ComparisonResult.FASTER:
+            return f"{1 / self.ratio:.3g}\N{MULTIPLICATION SIGN} faster"
+        if self.ratio and self.outcome is ComparisonResult.SLOWER:
+            return f"{self.ratio:.3g}\N{MULTIPLICATION SIGN} slower"
+        return self.outcome.value
+
+    @property
+    def decides(self) -> bool:
+        """Whether one of the two is faster."""
+        return self.outcome in (ComparisonResult.FASTER, ComparisonResult.SLOWER)
 
     @property
     def glyph(self) -> str:
@@ -96,34 +107,38 @@ def verdicts(
     """Compare each side but the first with the first."""
     first = builds[0]
     return tuple(
-        _comparison(build.pk, (labels[0], label), times.get(first.pk), times.get(build.pk))
+        _comparison(build, first, (labels[0], label), times)
         for build, label in zip(builds[1:], labels[1:], strict=True)
     )
 
 
 def _comparison(
-    build: int,
+    build: Build,
+    first_build: Build,
     labels: tuple[str, str],
-    first: BenchmarkResult | None,
-    second: BenchmarkResult | None,
+    times: Mapping[int, BenchmarkResult],
 ) -> TimeComparison:
+    first, second = times.get(first_build.pk), times.get(build.pk)
     if first is None or second is None:
         without = [name for name, row in zip(labels, (first, second), strict=True) if row is None]
         words = f"Not measured yet: {' and '.join(without)}. Measure both sides to compare them."
-        return TimeComparison(build, ComparisonResult.UNMEASURED, words)
+        return TimeComparison(build.pk, ComparisonResult.UNMEASURED, words)
     n = len(first.samples_ns), len(second.samples_ns)
     if first.problem_id != second.problem_id or first.bindings != second.bindings:
         sizes = [format_bindings(row.bindings) or "no sizes" for row in (first, second)]
         what = "problems" if first.problem_id != second.problem_id else "sizes"
         return TimeComparison(
-            build,
+            build.pk,
             ComparisonResult.PROBLEM,
             f"Different {what} were measured ({sizes[0]} and {sizes[1]}): not compared.",
             n=n,
         )
+    if build.target != first_build.target:
+        words = f"{labels[1]} and {labels[0]} are different targets: compare how they use them."
+        return TimeComparison(build.pk, ComparisonResult.TARGET, words, n=n)
     if min(n) < MIN_RATIO_SAMPLES:
         return TimeComparison(
-            build,
+            build.pk,
             ComparisonResult.INSUFFICIENT,
             f"{labels[1]} and {labels[0]} have n = {n[1]} and {n[0]} samples;"
             f" at least {MIN_RATIO_SAMPLES} of each are required.",
@@ -162,4 +177,4 @@ def _comparison(
             f"{labels[1]} takes {figures}: {why}. {samples}, on {first.environment.device_name}"
             f"{f', {bindings}' if bindings else ''}."
         )
-    return TimeComparison(build, outcome, words, ratio, low, high, n)
+    return TimeComparison(build.pk, outcome, words, ratio, low, high, n)
