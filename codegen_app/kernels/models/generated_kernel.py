@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
@@ -46,6 +48,12 @@ class GeneratedKernel(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("kernel", args=[self.name])
+
+    def page_url(self, *, target: str = "", node: int | None = None) -> str:
+        """Return the URL of its page for one target, and for one node that it can serve."""
+        query = {"node": node or "", "target": target}
+        encoded = urlencode({name: value for name, value in query.items() if value})
+        return f"{self.get_absolute_url()}?{encoded}" if encoded else self.get_absolute_url()
 
 
 class KernelUse(models.Model):

@@ -7,7 +7,9 @@ source only on request, and such a kernel is shown, never called.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,6 +19,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from codegen_app.accounts import audit
+from codegen_app.kernels.models import GeneratedKernel
+from codegen_app.kernels.services import builds
 from codegen_app.platform.advisory_lock import LockClass, lock_transaction
 from codegen_app.tracking.services import result_history
 from codegen_app.tracking.services.result_kernels import (
@@ -79,12 +83,24 @@ def record(
                 new.append(_Run(run, texts, results.listings, actor).record(digest))
             except UserError as error:
                 raise UserError(f"{source}: runs[{place}].{error}") from None
+            _request_listings(new[-1])
         known = len(results.runs) - len(past) - len(new)
         summary = f"{source}: {len(new)} new runs, {known} already imported"
         if past:
             summary = f"{source}: {points} new history points"
         audit.note(actor, "import results", summary, why)
     return ImportSummary(tuple(new), known, points)
+
+
+def _request_listings(run: TuningRun) -> None:
+    """Request builds of the kernels that the run selected, since results have no instructions: for
+    the sources that a compiler here builds for its target."""
+    by_source: dict[str, list[GeneratedKernel]] = defaultdict(list)
+    for kernel in GeneratedKernel.objects.filter(selections__result__task__run=run).distinct():
+        by_source[kernel.source_file].append(kernel)
+    for kernels in by_source.values():
+        with suppress(UserError):  # no compiler: the kernel's page says how to get one
+            builds.request_builds(kernels, run.target)
 
 
 class _Run:

@@ -64,12 +64,14 @@ class RankedKernel(MeasuredRow):
 
     ``least_ns`` is the lower bound of the calls' times by the roofline, of the measured ones if
     there are any, and ``roofline`` its ratio to ``total_ns``; ``bound`` is the resource that sets
-    it (memory, products). ``selected``: the kernel was selected, it is not the default.
+    it (memory, products). ``page_url`` is its page for the longest call and the build's target.
+    ``selected``: the kernel was selected, it is not the default.
     ``resource_use`` and ``modelled`` are those of its build for the ranking's ``built_for``."""
 
     rank: int
     kernel: str
     url: str
+    page_url: str
     op: str
     problem: str
     selected: bool
@@ -225,6 +227,7 @@ def _ranked_kernel(
         rank=0,
         kernel=serves.kernel.name,
         url=serves.kernel.get_absolute_url(),
+        page_url=serves.kernel.page_url(node=longest.pk, target=build.target if build else ""),
         op=longest.op,
         problem=longest.problem.summary if longest.problem else "",
         selected=serves.selected,

@@ -46,6 +46,12 @@ class Bucket:
     origin: str = ""
 
     @property
+    def listing_target(self) -> str:
+        """The target whose instructions explain its times; "" for the emulation, whose instructions
+        explain nothing of a GPU."""
+        return "" if self.emulated else self.target
+
+    @property
     def imported(self) -> bool:
         """Whether its times were measured on another installation."""
         return self.device_name.endswith(IMPORTED)

@@ -277,7 +277,7 @@ def test_a_newcomer_finds_a_kernel_a_regression_and_tuning(tuned: World, tuner: 
     TuningRun.objects.update(state=State.DONE, finished_at=timezone.now())
     start = _start(tuner)
     kernel, node = tuned.kernels[1], tuned.nodes[0]
-    assert f'href="{kernel.get_absolute_url()}?node={node.pk}"' in start
+    assert f'href="{kernel.get_absolute_url()}?node={node.pk}' in start
     assert f'href="/alerts/{explained.pk}"' in start
     assert f"/alerts/{unknown.pk}" not in start
     assert f'href="/retune?node={node.pk}"' in start

@@ -20,6 +20,7 @@ from codegen_app.accounts.models import AuditEntry
 from codegen_app.graphs.models import Graph, Problem, TemplateNode
 from codegen_app.graphs.services import imports as graphs
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.models.build import ELSEWHERE
 from codegen_app.kernels.pages.kernel.query import kernel_page
 from codegen_app.platform import artifacts
 from codegen_app.site import retention
@@ -134,7 +135,18 @@ def test_a_kernels_page_shows_what_was_imported_of_it(graph: Graph, reader: Clie
     text = reader.get(kernel.get_absolute_url()).content.decode()
     assert "AMD Instinct MI300X (imported)" in text
     assert "built on another machine</span>" in text
-    assert "and imported with its times" in text
+    recorded_build = BenchmarkResult.objects.get().build
+    text = reader.get(f"{kernel.get_absolute_url()}?build={recorded_build.pk}").content.decode()
+    assert "its figures were imported" in text
+
+
+def test_selected_kernels_are_built_here_for_their_instructions(graph: Graph) -> None:
+    result_import.record(recorded.recorded(recorded.AMD), "a", None)
+    result = BenchmarkResult.objects.get()
+    assert Selection.objects.filter(kernel=result.kernel, until=None).exists()
+    requested = result.kernel.builds.exclude(pk=result.build_id).get()
+    assert (requested.target, requested.state) == ("gfx942", State.QUEUED)
+    assert result.build.reason == ELSEWHERE
 
 
 def test_a_kernels_page_shows_the_instructions_of_the_file(graph: Graph, reader: Client) -> None:

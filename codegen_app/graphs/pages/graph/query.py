@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Count, Exists, Prefetch
-from django.urls import reverse
 
 from codegen_app.graphs.models import Graph, GraphNode, TemplateNode
 from codegen_app.graphs.origins import lines_by_node, own_frame
@@ -259,7 +258,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
     served = {
         node: ServingKernel(
             kernel=row.kernel.name,
-            url=reverse("kernel", args=[row.kernel.name]),
+            url=row.kernel.page_url(node=node, target=bucket.listing_target if bucket else ""),
             selected=row.selected,
             **measurement_fields(row.measured),
         )

@@ -362,7 +362,7 @@ def _candidates(
             position=use.position,
             language=language_of(use.kernel.source_file),
             kernel=use.kernel.name,
-            url=f"{reverse('kernel', args=[use.kernel.name])}?node={node.pk}",
+            url=use.kernel.page_url(node=node.pk, target=bucket.listing_target if bucket else ""),
             config=use.kernel.config,
             description=use.description,
             is_default=use.is_default,

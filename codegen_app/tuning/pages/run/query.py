@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from django.db.models import Prefetch, Q
-from django.urls import reverse
 
 from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
 from codegen_app.tuning.models import Candidate, Selection, TuningRun, TuningTask
@@ -31,6 +30,7 @@ from codegen_app.tuning.queries.serving import is_in_bucket
 from codegen_app.tuning.services.selection_policy import FIRST, KEPT
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
+from scheduler import targets
 from scheduler.codegen.languages import language_of
 from scheduler.tuning.ledger import best_so_far
 from scheduler.tuning.modelled_time import ModelledTime, devices_of
@@ -180,6 +180,8 @@ def run_page(pk: int) -> RunPage:
     tried = trial_orders(candidates)
     nodes = {candidate.task.template_node for candidate in candidates}
     node_urls = {node: node.get_absolute_url() for node in nodes}
+    # The emulation's instructions explain nothing of a GPU.
+    target = "" if targets.find(rows[0].target).emulates else rows[0].target
     ledger: list[LedgerRow] = []
     for candidate in candidates:
         kernel, build, result = candidate.kernel, candidate.build, candidate.result
@@ -192,7 +194,7 @@ def run_page(pk: int) -> RunPage:
             problem=str(candidate.task.problem),
             language=language_of(kernel.source_file) if kernel else "",
             kernel=kernel.name if kernel else "",
-            kernel_url=reverse("kernel", args=[kernel.name]) if kernel else "",
+            kernel_url=kernel.page_url(node=node.pk, target=target) if kernel else "",
             metrics=metrics_of(result),
             check_ratio=result.check_ratio if result else None,
             emulated=bool(result and result.emulated),

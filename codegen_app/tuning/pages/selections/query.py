@@ -96,7 +96,7 @@ def _choice(row: Selection, measured: CurrentMeasurement | None) -> SelectedKern
         SelectedKernel,
         row,
         kernel=row.kernel.name,
-        kernel_url=row.kernel.get_absolute_url(),
+        kernel_url=row.kernel.page_url(target=row.target),
         chosen_by=row.chosen_by.get_username() if row.chosen_by else "",
         **measurement_fields(measured),
     )
