@@ -16,6 +16,23 @@ def own_frame(frames: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     return next(iter([*outside_torch[-1:], *frames[-1:]]), None)
 
 
+def common_module(members: Iterable[tuple[str, bool]]) -> str:
+    """Return the module that a kernel belongs to, from its nodes: the path of each one's module,
+    and whether other kernels compute the node too.
+
+    It is the common prefix of the paths. Shared nodes, such as a mask that each attention computes
+    for itself, count only if there are no others.
+    """
+    nodes = list(members)
+    paths = [path for path, is_shared in nodes if not is_shared] or [path for path, _ in nodes]
+    common: list[str] = []
+    for parts in zip(*(path.split(".") for path in paths), strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    return ".".join(common)
+
+
 Lines: TypeAlias = tuple[tuple[int, int], ...]
 
 

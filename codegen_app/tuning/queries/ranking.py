@@ -41,6 +41,11 @@ class Call:
     share: float | None
     least_ns: float | None
 
+    @property
+    def roofline(self) -> float | None:
+        """The lower bound as a part of the time, 0 to 1; None if either is unknown."""
+        return self.least_ns / self.median_ns if self.least_ns and self.median_ns else None
+
 
 @dataclass(frozen=True)
 class ModelledBottleneck:

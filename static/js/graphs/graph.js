@@ -155,7 +155,7 @@ class GraphView {
   select(name, { centre = false, row = false } = {}) {
     this.selected = name;
     this.mark();
-    if (centre) this.viewport.centre(this.items.get(this.model.itemOf(name)));
+    if (centre) this.viewport.show(this.items.get(this.model.itemOf(name)));
     if (row) this.selectRow(name);
     const address = new URL(location.href);
     address.searchParams.delete("scheduled");

@@ -30,7 +30,7 @@ export class Viewport {
   // items, as many as fit beside each other. Answers whether it is the whole.
   begin(size, items) {
     const whole = this.whole(size);
-    this.show(size, Math.max(whole, READABLE));
+    this.scaleTo(size, Math.max(whole, READABLE));
     if (this.isReadable(size) || !items.length) return true;
     const frame = this.svg.getBoundingClientRect();
     const upper = items.filter((item) => item.y + item.height <= frame.height / this.scale);
@@ -42,7 +42,7 @@ export class Viewport {
 
   // The whole of it, however small that is.
   fit(size) {
-    this.show(size, this.whole(size));
+    this.scaleTo(size, this.whole(size));
   }
 
   isReadable(size) {
@@ -62,7 +62,7 @@ export class Viewport {
     return Math.min(1, frame.width / width, frame.height / height);
   }
 
-  show({ width, height }, scale) {
+  scaleTo({ width, height }, scale) {
     const frame = this.svg.getBoundingClientRect();
     this.smallest = Math.min(SMALLEST, scale);
     this.scale = scale;
@@ -71,8 +71,12 @@ export class Viewport {
     this.apply();
   }
 
-  centre(item) {
+  // Bring an item into view: to the middle, unless all of it is in view.
+  show(item) {
     const frame = this.svg.getBoundingClientRect();
+    const [left, top] = [this.x + item.x * this.scale, this.y + item.y * this.scale];
+    const [right, bottom] = [left + item.width * this.scale, top + item.height * this.scale];
+    if (left >= 0 && top >= 0 && right <= frame.width && bottom <= frame.height) return;
     this.x = frame.width / 2 - (item.x + item.width / 2) * this.scale;
     this.y = frame.height / 2 - (item.y + item.height / 2) * this.scale;
     this.apply();

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from django.db.models import Count, Exists, Prefetch
 
 from codegen_app.graphs.models import Graph, GraphNode, TemplateNode
-from codegen_app.graphs.origins import lines_by_node, own_frame
+from codegen_app.graphs.origins import common_module, lines_by_node, own_frame
 from codegen_app.graphs.pages.graph.loops import find_loops, innermost_loop
 from codegen_app.graphs.pages.graph.torch_comparison import TorchView, torch_view
 from codegen_app.graphs.pages.graphs.query import TargetBuilds, builds_of_graphs
@@ -52,10 +52,11 @@ class ServingKernel(MeasuredRow):
 @dataclass(frozen=True)
 class ScheduledRow:
     """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1;
-    ``least_ns`` the lower bound of its time by the roofline and ``bound`` what sets it; ``calls``
-    counts the nodes of the graph that its kernel serves, ``not_legal`` the configurations that a
-    legality rule rejected for the page's target; ``loop`` is the innermost loop that runs it at
-    each step; ``after`` are the ids of the nodes whose results it reads."""
+    ``least_ns`` the lower bound of its time by the roofline, ``roofline`` the ratio of this bound
+    to the time, and ``bound`` what sets it; ``calls`` counts the nodes of the graph that its kernel
+    serves, ``not_legal`` the configurations that a legality rule rejected for the page's target;
+    ``loop`` is the innermost loop that runs it at each step; ``after`` are the ids of the nodes
+    whose results it reads."""
 
     id: int
     url: str
@@ -71,17 +72,12 @@ class ScheduledRow:
     serving: ServingKernel | None
     share: float | None
     least_ns: float | None
+    roofline: float | None
     bound: str
     calls: int
     extern_reason: str
     loop: str = ""
     after: tuple[int, ...] = ()
-
-    @property
-    def roofline(self) -> float | None:
-        """The lower bound as a part of the time, 0 to 1; None if either is unknown."""
-        median_ns = self.serving.median_ns if self.serving else None
-        return self.least_ns / median_ns if self.least_ns and median_ns else None
 
 
 @dataclass(frozen=True)
@@ -325,16 +321,6 @@ def _scheduled_row(
     **values: Any,
 ) -> ScheduledRow:
     members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
-    # The common prefix of the members' paths. Members that other kernels compute too, such as a
-    # mask that each attention computes for itself, do not say where this kernel belongs.
-    unshared = [member for member in members if computing_kernels[member.pk] == 1]
-    module: list[str] = []
-    for parts in zip(
-        *(member.module_path.split(".") for member in unshared or members), strict=False
-    ):
-        if len(set(parts)) > 1:
-            break
-        module.append(parts[0])
     return build_row(
         ScheduledRow,
         node,
@@ -342,10 +328,13 @@ def _scheduled_row(
         url=node.get_absolute_url(),
         problem=node.problem.summary if node.problem else "",
         graph_nodes=tuple(member.name for member in members),
-        module=".".join(module),
+        module=common_module(
+            (member.module_path, computing_kernels[member.pk] > 1) for member in members
+        ),
         serving=serving,
         share=call.share if call else None,
         least_ns=call.least_ns if call else None,
+        roofline=call.roofline if call else None,
         bound=kernel.bound_text if kernel else "",
         calls=len(kernel.calls) if kernel else 0,
         **values,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Count, Q
 from django.urls import reverse
 
 from codegen_app.graphs.models import GraphNode, TemplateNode
-from codegen_app.graphs.origins import Lines, lines_by_node, own_frame
+from codegen_app.graphs.origins import Lines, common_module, lines_by_node, own_frame
 from codegen_app.graphs.pages.graph.loops import LoopRow, find_loops, innermost_loop
 from codegen_app.kernels.models import Build, KernelUse
 from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
@@ -20,23 +20,27 @@ from codegen_app.tuning.models import Candidate
 from codegen_app.tuning.pages.explorer.model import Explorer
 from codegen_app.tuning.pages.runs.query import RunRow, run_rows
 from codegen_app.tuning.queries import serving
+from codegen_app.tuning.queries.coverage import Coverage
 from codegen_app.tuning.queries.languages import LanguageRow, TriedCandidate, language_rows
 from codegen_app.tuning.queries.ledger import candidate_outcome
 from codegen_app.tuning.queries.limits import Limits, limits
 from codegen_app.tuning.queries.measured_row import MeasuredRow
-from codegen_app.tuning.queries.measurements import measurement_fields
+from codegen_app.tuning.queries.measurements import CurrentMeasurement, measurement_fields
 from codegen_app.tuning.queries.modelled_candidates import BoardSizes, ModelledTime, modelled_times
+from codegen_app.tuning.queries.ranking import Call, RankedKernel, kernel_ranking
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
 from scheduler.codegen.languages import language_of
 from scheduler.errors import Stage
+from scheduler.track.ratios import MedianRatio, ratio_of_sums
 from scheduler.tuning.ledger import CandidateState
 
 
 @dataclass(frozen=True)
 class OriginRow:
     """One node of the model's graph that is computed here; ``frame`` is the model's own line,
-    ``lines`` those of the default kernel's source that compute it, (first, last) each."""
+    ``lines`` those of the default kernel's source that compute it, (first, last) each;
+    ``is_shared``: other kernels compute it, too."""
 
     name: str
     target: str
@@ -46,6 +50,7 @@ class OriginRow:
     frames: tuple[Mapping[str, Any], ...]
     frame: Mapping[str, Any] | None
     lines: Lines
+    is_shared: bool
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ class CandidateRow:
     dropped it; ``modelled`` is its time on the page's modelled board, ``resource_use`` that of its
     build for the bucket's target, or of the first that has registers; ``outcome`` is its outcome in
     the ledger's terms, ``order`` its position among the measured or rejected candidates, by when
-    each was last measured or rejected."""
+    each was last measured or rejected; ``ratio`` is its median over that of the page's headline,
+    None if it was not measured or is the headline's own."""
 
     position: int
     language: str
@@ -111,6 +117,7 @@ class CandidateRow:
     failure: Failure | None = None
     outcome: str = ""
     order: int | None = None
+    ratio: MedianRatio | None = None
 
 
 @dataclass(frozen=True)
@@ -131,10 +138,24 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
+class NodeCost:
+    """The node's part of the measured time of its graph: ``call`` is the node in the ranking of the
+    graph's kernels on a ``device``, ``kernel`` the row of its kernel there."""
+
+    device: str
+    call: Call
+    kernel: RankedKernel
+    graph_ns: float | None
+    measured: Coverage
+
+
+@dataclass(frozen=True)
 class NodePage:
     """One scheduled node. Its candidates' times are those of one ``bucket``, modelled ones those of
     one board and binding, ``modelled_at``. Legality is that of one ``target`` out of ``targets``;
-    ``legal`` counts the configurations that can serve the node. ``loop`` is the innermost loop that
+    ``legal`` counts the configurations that can serve the node; ``cost`` is None if its graph has
+    no times of the bucket's device, compiler and sizes. ``module`` is the model's module that it
+    belongs to; ``loop`` is the innermost loop that
     runs it at each step; ``body`` are the nodes of a loop that begins here."""
 
     id: int
@@ -154,6 +175,7 @@ class NodePage:
     writes: tuple[str, ...]
     frees: tuple[str, ...]
     extern_reason: str
+    module: str
     origins: tuple[OriginRow, ...]
     decisions: tuple[Mapping[str, Any], ...]
     bucket: serving.Bucket | None
@@ -170,6 +192,7 @@ class NodePage:
     limits: Limits | None
     previous: Neighbour | None
     next: Neighbour | None
+    cost: NodeCost | None = None
     loop: LoopRow | None = None
     body: tuple[Neighbour, ...] = ()
     explorer: Explorer | None = None  # its plots' data, as the address asks
@@ -195,6 +218,22 @@ class NodePage:
         return next(timed, self.fastest)
 
     @property
+    def second(self) -> CandidateRow | None:
+        """The fastest measured candidate after the one of the headline."""
+        timed = [
+            (row.timing.time.value, row.position, row)
+            for row in self.candidates
+            if row.timing and row is not self.shown
+        ]
+        return min(timed)[2] if timed else None
+
+    @property
+    def model_lines(self) -> tuple[Mapping[str, Any], ...]:
+        """The lines of the model that are computed here, each once, in the order of origins."""
+        frames = [origin.frame for origin in self.origins if origin.frame]
+        return tuple({(frame["file"], frame["line"]): frame for frame in frames}.values())
+
+    @property
     def timed(self) -> int:
         """The number of candidates with a time in the page's bucket."""
         return sum(row.timing is not None for row in self.candidates)
@@ -206,7 +245,7 @@ class NodePage:
 
 
 def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") -> NodePage:
-    """Return a scheduled node (16 queries). Raises ``TemplateNode.DoesNotExist``.
+    """Return a scheduled node (24 queries). Raises ``TemplateNode.DoesNotExist``.
 
     ``sizes`` is the index of the known sizes for its limits; ``bucket_name`` selects whose times
     are shown, by default or if unknown the first bucket; ``target`` selects the legality rules, by
@@ -230,6 +269,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
             language=row.language, kernel=row.kernel, url=row.url, metrics=metrics
         )
         tried.append((candidate, reason))
+    origins = _origins(node)
     recorded = serving.recorded_targets([node])
     target = serving.shown_target(recorded, bucket, target)
     return build_row(
@@ -246,7 +286,8 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         reads=tuple(node.reads),
         writes=tuple(node.writes),
         frees=tuple(node.frees),
-        origins=_origins(node),
+        module=common_module((row.module_path, row.is_shared) for row in origins),
+        origins=origins,
         decisions=tuple(
             decision
             for decision in node.graph.decisions
@@ -267,10 +308,32 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") 
         limits=limits(node.problem_id, sizes),
         previous=previous,
         next=following,
+        cost=_cost(node, bucket) if problem else None,
         loop=loop,
         body=body,
         explorer=None,
     )
+
+
+def _cost(node: TemplateNode, bucket: serving.Bucket | None) -> NodeCost | None:
+    """Return the node's part of its graph's time in the bucket (8 queries). The graph's bucket can
+    have more sizes: those that other nodes use."""
+    ranking = kernel_ranking(node.graph, bucket.name if bucket else "")
+    shown = ranking.bucket
+    if bucket and shown:
+        places = [(each.device_name, each.target, each.toolchain) for each in (bucket, shown)]
+        if places[0] != places[1]:
+            return None
+        if not serving.same_sizes(shown.bindings, bucket.bindings, bucket.bindings):
+            return None
+    device = shown.device_name if shown else ""
+    costs = (
+        NodeCost(device, call, row, ranking.total_ns, ranking.measured)
+        for row in ranking.kernels
+        for call in row.calls
+        if call.id == node.pk
+    )
+    return next(costs, None)
 
 
 def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
@@ -284,8 +347,11 @@ def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
             frames=tuple(row.frames),
             frame=own_frame(row.frames),
             lines=lines.get(row.name, ()),
+            is_shared=row.kernels > 1,
         )
-        for row in GraphNode.objects.filter(template_nodes=node).order_by("position")
+        for row in GraphNode.objects.annotate(kernels=Count("template_nodes"))
+        .filter(template_nodes=node)
+        .order_by("position")
     )
 
 
@@ -325,7 +391,9 @@ def _candidates(
         for build in builds[use.kernel_id]
         if build.state == State.DONE
     }
-    timings = _timings(node, bucket, kernels)
+    measured = {
+        kernel: row for (_, kernel), row in serving.measurements([node], bucket, kernels).items()
+    }
     selection = known.selections(bucket).get(node.problem_id or 0)
     selected_on: dict[int, dict[str, None]] = defaultdict(dict)  # keeps order, drops repeats
     for choice in known.selected:
@@ -339,6 +407,9 @@ def _candidates(
         bucket.bindings if bucket else None,
         node.problem_id,
     )
+    timed = [measured[pk] for pk in kernels if pk in measured]
+    fastest = min(timed, key=lambda row: row.result.median_ns, default=None)
+    headline = measured.get(selection.kernel_id, fastest) if selection else fastest
     rows: list[CandidateRow] = []
     ended: dict[int, datetime] = {}
     for use in uses:
@@ -349,7 +420,8 @@ def _candidates(
             if build.state == State.DONE and reference not in (None, build.pk):
                 compare = f"{reverse('compare')}?build={reference}&build={build.pk}"
             build_states.append(build_row(BuildState, build, compare=compare))
-        timing, failure = timings.get(pk), _failure(rejections.get(pk, ()), built)
+        timing = _timing(measured[pk]) if pk in measured else None
+        failure = _failure(rejections.get(pk, ()), built)
         outcome = str(CandidateState.MODELLED if pk in modelled else CandidateState.UNTRIED)
         ended_at = None
         if timing is not None:
@@ -375,6 +447,7 @@ def _candidates(
             failure=failure,
             resource_use=_resource_use(built, target),
             outcome=outcome,
+            ratio=_ratio(headline, measured.get(pk)),
         )
         rows.append(row)
     by_time = sorted(ended, key=lambda position: (ended[position], position))
@@ -420,22 +493,24 @@ def _resource_use(builds: Iterable[Build], target: str) -> ResourceUse | None:
     return next((use for use in uses if use is not None), None)
 
 
-def _timings(
-    node: TemplateNode, bucket: serving.Bucket | None, kernels: Sequence[int]
-) -> dict[int, Timing]:
-    """Return each kernel's measurement in the bucket (1 query)."""
-    timings: dict[int, Timing] = {}
-    for (_, kernel), measured in serving.measurements([node], bucket, kernels).items():
-        result = measured.result
-        timings[kernel] = Timing(
-            device=result.environment.device_name,
-            target=result.environment.target,
-            bindings=result.bindings,
-            run=result.task.run_id if result.task else None,
-            at=result.created_at,
-            **measurement_fields(measured),
-        )
-    return timings
+def _timing(measured: CurrentMeasurement) -> Timing:
+    result = measured.result
+    return Timing(
+        device=result.environment.device_name,
+        target=result.environment.target,
+        bindings=result.bindings,
+        run=result.task.run_id if result.task else None,
+        at=result.created_at,
+        **measurement_fields(measured),
+    )
+
+
+def _ratio(
+    headline: CurrentMeasurement | None, measured: CurrentMeasurement | None
+) -> MedianRatio | None:
+    if headline is None or measured is None or headline is measured:
+        return None
+    return ratio_of_sums([headline.result.samples_ns], [measured.result.samples_ns])
 
 
 def _surroundings(

@@ -38,7 +38,7 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     explored = _explorer_view(request.GET, page, rows)
     names = sorted(name for name in explored.explorer.keys if name != LANGUAGE)
     all_columns = columns(page, names)
-    form = TableForm(request.GET, all_columns)
+    form = TableForm(request.GET, all_columns, by="median" if page.timed else "")
     table = build_table("candidates", all_columns, rows, form.asked, page=ROWS)
     inner = bool(request.headers.get("HX-Request"))
     return render_table_page(

@@ -33,9 +33,9 @@ _FIRST: tuple[Column[CandidateRow], ...] = (
         shown=False,
     ),
     Column("kernel", "Kernel", lambda row: row.kernel, Kind.CODE),
+    Column("serves", "Selected on", lambda row: ", ".join(row.serves) or None, sparse=True),
 )
 _LAST: tuple[Column[CandidateRow], ...] = (
-    Column("serves", "Selected on", lambda row: ", ".join(row.serves) or None, sparse=True),
     Column("builds", "Builds", lambda row: ", ".join(b.target for b in row.builds) or None),
     Column("device", "Measured on", lambda row: row.timing.device if row.timing else None),
     Column("rejected", "Rejected", lambda row: "; ".join(row.rejections) or None, sparse=True),
@@ -45,7 +45,17 @@ _LAST: tuple[Column[CandidateRow], ...] = (
 )
 
 
-_TIMES = time_columns(_timing)
+_TIMES: tuple[Column[CandidateRow], ...] = (
+    *time_columns(_timing),
+    Column(
+        "ratio",
+        "Ratio",
+        lambda row: row.ratio.ratio if row.ratio else None,
+        Kind.RATIO,
+        note="median / median of the kernel in the headline",
+        sparse=True,
+    ),
+)
 _RESOURCES: tuple[Column[CandidateRow], ...] = resource_columns(lambda row: row.resource_use)
 _MODELLED: Column[CandidateRow] = Column(
     "modelled",
