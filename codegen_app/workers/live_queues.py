@@ -16,16 +16,6 @@ def served_queues() -> frozenset[str]:
     )
 
 
-def live_targets() -> frozenset[str]:
-    """Return the targets whose queue a live worker serves (1 query)."""
-    return frozenset(
-        queue.removeprefix("measure.")
-        for worker in _live_workers()
-        for queue in worker.queues
-        if queue.startswith("measure.")
-    )
-
-
 @dataclass(frozen=True)
 class RepositoryBuilders:
     """The live workers that build revisions of a repository, and the longest time of one."""

@@ -506,7 +506,8 @@ def test_a_change_says_why_it_cannot_be_measured_again(admin_client: Client, wor
     made = history([1.0] * 9 + [2.0], device_name=f"{LABEL}: GPU")
     changes = [step(series, 9) for series in (ours, theirs, made)]
     shown = [change_page(change.pk).actions for change in changes]
-    assert shown[0].retune_url == f"/retune?node={TemplateNode.objects.latest('pk').pk}"
+    node = TemplateNode.objects.latest("pk")
+    assert shown[0].retune_url == f"/retune?node={node.pk}&target=cpu"
     assert shown[0].not_remeasured == "no alert was raised for this change"
     assert shown[1].not_retuned.startswith("another program measured this problem")
     assert shown[2].not_retuned == shown[2].not_remeasured

@@ -138,6 +138,24 @@ def test_what_no_field_can_know_is_one_line_above(
     assert new_runs(world) == []
 
 
+def test_before_a_run_its_problems_workers_and_queue_are_told(tuner: Client, world: World) -> None:
+    page = tuner.get(f"/retune.json?graph={world.graph.pk}&target=cpu").json()
+    assert [row["problems"] for row in page["subjects"]] == [1], "two nodes have one problem"
+    targets = {row["name"]: row for row in page["targets"]}
+    assert targets["cpu"]["workers"] == ["CPU emulation on worker-1"]
+    assert targets["cpu"]["ahead"] == "1 run ahead, without a time limit"
+    assert targets["gfx942"]["workers"] == []
+    tuner.post("/retune", {**FORM, "graph": [world.graph.pk], "priority": "0"})
+    page = tuner.get(f"/retune.json?graph={world.graph.pk}").json()
+    targets = {row["name"]: row for row in page["targets"]}
+    text = "2 runs ahead, at most 300 s, and 1 without a time limit"
+    assert targets["cpu"]["ahead"] == text
+    assert targets["gfx942"]["ahead"] == "no run ahead"
+    text = tuner.get(f"/retune?graph={world.graph.pk}&target=gfx942").content.decode()
+    assert re.search(r'value="gfx942"[^>]* checked', text)
+    assert not re.search(r'value="cpu"[^>]* checked', text)
+
+
 def test_the_strategy_is_chosen_by_name(tuner: Client, world: World) -> None:
     tuner.post("/retune", {**FORM, "node": [world.nodes[0].pk], "strategy": "random"})
     tuner.post("/retune", {**FORM, "node": [world.nodes[0].pk]})

@@ -229,3 +229,21 @@ def test_queries_do_not_grow_with_what_was_replaced() -> None:
         assert len(run_page(run.pk).best) == problems
         counts.append([queries_of(run_page, run.pk)])
     assert_steady(*counts, [9])
+
+
+def test_a_queued_run_says_which_runs_its_workers_do_first(reader: Client) -> None:
+    task = factories.task()
+    task.spent_s = 25.0
+    task.save()
+    TuningRun.objects.update(budget_s=100, state=State.RUNNING)
+    graph = factories.graph()
+    fields = {"graph": graph, "device": "cpu", "target": "cpu"}
+    urgent = TuningRun.objects.create(**fields, priority=5)
+    other = TuningRun.objects.create(graph=graph, device="rocm:0", target="gfx942")
+    row = TuningRun.objects.create(**fields)
+    assert run_page(urgent.pk).ahead == "no run ahead"
+    assert run_page(other.pk).ahead == "no run ahead", "another queue"
+    text = "2 runs ahead, at most 75 s, and 1 without a time limit"
+    assert run_page(row.pk).ahead == text
+    assert text in reader.get(row.get_absolute_url()).content.decode()
+    assert run_page(task.run_id).ahead == "", "it runs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.urls import reverse
 
@@ -35,11 +36,16 @@ def change_actions(change: Change) -> ChangeActions:
     node, not_retuned = _tunable_node(change, models)
     not_remeasured = _not_remeasured(change, models)
     return ChangeActions(
-        retune_url=f"{reverse('retune')}?node={node.pk}" if node and not not_retuned else "",
+        retune_url=_retune_url(change, node) if node and not not_retuned else "",
         not_retuned=not_retuned,
         remeasure_url="" if not_remeasured else reverse("remeasure_alert", args=[change.alert_id]),
         not_remeasured=not_remeasured,
     )
+
+
+def _retune_url(change: Change, node: TemplateNode) -> str:
+    query = urlencode({"node": node.pk, "target": change.series.target})
+    return f"{reverse('retune')}?{query}"
 
 
 def _tunable_node(change: Change, models: set[tuple[str, str]]) -> tuple[TemplateNode | None, str]:

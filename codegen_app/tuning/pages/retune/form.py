@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django import forms
 from django.forms.boundfield import BoundWidget
 
-from codegen_app.tuning.services.ledger import MODELLED
+from codegen_app.tuning.pages.retune.query import TargetChoice
 from codegen_app.tuning.services.retuning import Subject, TuningRequest, subjects
 from codegen_app.tuning.services.run_requests import MAX_PRIORITY
 from codegen_app.web.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
 from scheduler.ir.bindings import format_bindings
 from scheduler.runtime.devices import modelled_devices
-from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
@@ -96,25 +95,29 @@ class RetuneForm(forms.Form):
         self,
         data: Mapping[str, Any] | None,
         subjects: Sequence[Subject],
-        measured_on: Iterable[str] = (),
+        wanted: Sequence[str] = (),
     ) -> None:
-        """``measured_on`` are the targets that a live worker measures on now."""
+        """``wanted`` are the targets that are chosen at first, else that of the graph's latest
+        run."""
         runs = subjects[0].graph.tuning_runs.filter(imported=None) if subjects else None
         latest = runs.order_by("-pk").first() if runs is not None else None
         target, sizes = "cpu", {}
         if latest is not None:
             target = latest.device if latest.is_modelled else latest.target
             sizes = latest.bindings
-        super().__init__(data, initial={"target": [target], "sizes": format_bindings(sizes)})
-        self._measured_on = frozenset(measured_on)
+        initial = {"target": list(wanted) or [target], "sizes": format_bindings(sizes)}
+        super().__init__(data, initial=initial)
         if len({subject.graph.pk for subject in subjects}) > 1:
             del self.fields["sizes"]  # each graph keeps those of its latest run
 
-    def targets(self) -> Iterator[tuple[BoundWidget, bool]]:
-        """Yield each target's checkbox, and whether a worker measures on it now."""
-        for box in self["target"].subwidgets:
-            name = str(box.data["value"])
-            yield box, (MODELLED if is_modelled(name) else name) in self._measured_on
+    def boxes(self, targets: Iterable[TargetChoice]) -> list[tuple[BoundWidget, TargetChoice]]:
+        """Return the checkbox of each target."""
+        return list(zip(self["target"].subwidgets, targets, strict=True))
+
+    @property
+    def target_names(self) -> list[str]:
+        """The targets that can be chosen."""
+        return [str(box.data["value"]) for box in self["target"].subwidgets]
 
     def limits(self) -> list[forms.BoundField]:
         """Return the fields of the run's budget and schedule."""

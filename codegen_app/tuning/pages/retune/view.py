@@ -13,14 +13,14 @@ from codegen_app.tuning.pages.retune.query import retune_page
 from codegen_app.tuning.services import retuning
 from codegen_app.web.page import render_page
 from codegen_app.web.require_permission import actor, require_permission
-from codegen_app.workers.live_queues import live_targets
 from scheduler.errors import UserError
 
 
 @require_permission(permissions.RETUNE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The subjects (``?graph= node= kernel= selection= run=``, each repeatable) to confirm.
+    """The subjects (``?graph= node= kernel= selection= run=``, each repeatable) to confirm;
+    ``target`` are the targets that are chosen at first.
 
     A POST with ``why`` starts the runs.
     """
@@ -28,7 +28,7 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     subject_form.full_clean()
     subjects = subject_form.subjects()
     begins = "why" in request.POST
-    form = RetuneForm(request.POST if begins else None, subjects, live_targets())
+    form = RetuneForm(request.POST if begins else None, subjects, request.GET.getlist("target"))
     if begins and subject_form.is_valid() and form.is_valid():
         try:
             runs = retuning.start(subjects, form.request(), actor(request))
@@ -40,16 +40,18 @@ def retune(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
                 return redirect(runs[0])
             messages.success(request, f"{len(runs)} runs were requested.")
             return redirect("tuning_runs")
-    measured_on = ((str(box.data["value"]), is_now) for box, is_now in form.targets())
+    page = retune_page(subjects, form.target_names)
+    boxes = form.boxes(page.targets)
     return render_page(
         request,
         "tuning/retune.html",
-        retune_page(
-            ((subject.graph, subject.node) for subject in subjects), measured_on, retuning.MAX_RUNS
-        ),
+        page,
         as_json=as_json,
         title="Tune",
         status=422 if begins else 200,
         pointed=subject_form,
         form=form,
+        served=[(box, choice) for box, choice in boxes if choice.is_measured],
+        unserved=[(box, choice) for box, choice in boxes if not choice.is_measured],
+        waits=any(box.data["selected"] for box, choice in boxes if not choice.is_measured),
     )

@@ -16,6 +16,7 @@ from codegen_app.tuning.pages.explorer.model import Explorer
 from codegen_app.tuning.pages.run.gains import Gain, ProblemGain, run_gains
 from codegen_app.tuning.pages.run.unserved_queues import unserved_queues, wait_reasons
 from codegen_app.tuning.pages.runs.query import RunRow, run_rows
+from codegen_app.tuning.pages.runs.queue import open_runs, runs_ahead
 from codegen_app.tuning.queries.languages import LanguageRow, TriedCandidate, language_rows
 from codegen_app.tuning.queries.ledger import (
     Curve,
@@ -114,6 +115,7 @@ class RunPage:
     curves: tuple[Curve, ...]
     over_previous: Gain | None  # of all problems whose selected kernels it replaced
     over_default: Gain | None  # of all problems whose default was measured, and is not the best
+    ahead: str = ""  # for a queued run: the runs that its workers do first
     waiting: tuple[str, ...] = ()  # work that is not taken now or is retried later, and why
     begun_with: tuple[RunLink, ...] = ()  # runs whose modelled times set the measuring order
     uses: tuple[SelectionUse, ...] = ()  # where the selected kernels are in use
@@ -169,7 +171,8 @@ class RunPage:
 
 
 def run_page(pk: int) -> RunPage:
-    """Return one run (9 queries, 8 once it is over). Raises ``TuningRun.DoesNotExist``."""
+    """Return one run (9 queries, 1 more while it is queued, 1 less once it is over). Raises
+    ``TuningRun.DoesNotExist``."""
     rows = run_rows(TuningRun.objects.filter(pk=pk))
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
@@ -228,10 +231,19 @@ def run_page(pk: int) -> RunPage:
         curves=curves,
         over_previous=gains.over_previous,
         over_default=gains.over_default,
+        ahead=_ahead(rows[0]),
         waiting=waiting,
         begun_with=warm_starts,
         uses=selection_uses(of_run),
     )
+
+
+def _ahead(run: RunRow) -> str:
+    """Return what a queued run waits behind (1 query; none once it runs)."""
+    if run.state != State.QUEUED:
+        return ""
+    runs = open_runs()
+    return next((runs_ahead(runs, row.queue, row).text for row in runs if row.id == run.id), "")
 
 
 def _candidates(pk: int) -> list[Candidate]:
