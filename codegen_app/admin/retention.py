@@ -12,7 +12,6 @@ from django.http import HttpRequest
 
 from codegen_app.accounts import audit
 from codegen_app.tracking.models import RetentionPolicy
-from codegen_app.tracking.models.retention import Kept
 from codegen_app.tracking.services import rollup
 
 if TYPE_CHECKING:
@@ -42,9 +41,8 @@ class RetentionPolicyAdmin(_ModelAdmin):
     def would_go(self, policy: RetentionPolicy) -> str:
         """Return what would be deleted, shown before it is enabled: deletion is final."""
         count = rollup.count_due(policy, rollup.MAX_COUNTED)
-        text = rollup.format_count(policy, min(count, rollup.MAX_COUNTED))
-        text = f"more than {text}" if count > rollup.MAX_COUNTED else text
-        return f"{text}; one a day stays" if policy.what == Kept.POINTS else text
+        text = rollup.format_due(policy, min(count, rollup.MAX_COUNTED))
+        return f"more than {text}" if count > rollup.MAX_COUNTED else text
 
     def save_model(
         self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool

@@ -32,7 +32,7 @@ class Command(BaseCommand):
             if dry_run:
                 active = "" if row.active else " (it is not active)"
                 self.stdout.write(
-                    f"{row}: {rollup.format_count(row, rollup.count_due(row))}"
+                    f"{row}: {rollup.format_due(row, rollup.count_due(row))}"
                     f" would be deleted{active}"
                 )
             elif row.active:

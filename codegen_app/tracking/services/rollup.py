@@ -99,7 +99,7 @@ def step(key: int) -> tuple[int, bool]:
 
 def count_due(policy: RetentionPolicy, most: int | None = None) -> int:
     """Return how many points or deliveries a pass would cover now, counted up to ``most``; nothing
-    is written. Of a day's points it deletes fewer: all but one."""
+    is written. Of the points of days, those that it would look at."""
     before = _cutoff(policy, timezone.now())
     rows: QuerySet[Any]
     if policy.what == Kept.DELIVERIES:
@@ -129,6 +129,12 @@ def format_count(policy: RetentionPolicy, count: int) -> str:
     """Return ``12 points`` or ``3 deliveries``."""
     rows = "deliveries" if policy.what == Kept.DELIVERIES else "points"
     return f"{count:,} {rows}"
+
+
+def format_due(policy: RetentionPolicy, count: int) -> str:
+    """Return what a pass would cover, by ``count_due``."""
+    text = format_count(policy, count)
+    return f"{text} (one a day stays)" if policy.what == Kept.POINTS else text
 
 
 def _sources(policy: RetentionPolicy) -> list[str]:

@@ -93,6 +93,7 @@ def test_each_old_day_keeps_its_median_and_says_for_how_many() -> None:
     values = [float(100 + (7 * n) % A_DAY) for n in range(DAYS * A_DAY)]
     series = history(values)
     row = policy()
+    assert rollup.format_due(row, rollup.count_due(row)) == "960 points (one a day stays)"
     rollup.roll_up(row)
     # The first point of the series stays, and the latest 48 are the last two days.
     assert days_of(series) == [2] + [1] * (DAYS - 3) + [A_DAY] * 2
