@@ -30,6 +30,7 @@ from codegen_app.tracking.compare_revisions.rows import (
 )
 from codegen_app.tracking.compare_revisions.samples import (
     HIGHER,
+    NO_SAMPLES,
     Conditions,
     full_point,
     match_environments,
@@ -226,6 +227,14 @@ def compare_sides(
             newest[0][name] = past.newest
             point = conditions.point(series, past.newest)
             measured[0][name] = side_samples(name, groups[key], series, [past.newest], point)
+    for key, series in found.series.items():
+        name = names[key]
+        for side, rows in zip((old, new), measured, strict=True):
+            if name not in rows and (reason := _rolled_up(series, side)):
+                group, *others = groups[key]
+                rows[name] = MeasuredSeries(
+                    name, group, NO_SAMPLES, groups=tuple(others), unusable=reason
+                )
     return RevisionComparison(
         before=old,
         after=new,
@@ -237,6 +246,15 @@ def compare_sides(
         _sides=measured,
         _newest=newest,
     )
+
+
+def _rolled_up(series: StoredSeries, side: ComparedSide) -> str:
+    """Return why a series without points on a side may have had some; "" if it had none."""
+    if side.at is None or series.first_at is None or series.rolled_up_to is None:
+        return ""
+    if not series.first_at <= side.at <= series.rolled_up_to:
+        return ""
+    return f"one point a day is left up to {series.rolled_up_to:%Y-%m-%d}, none of {side.title}"
 
 
 def _new_values(

@@ -28,6 +28,7 @@ _RECENT = 5
 _POINTS = """
 SELECT asked.key, found.*
 FROM unnest(%s::bigint[], %s::bigint[], %s::timestamptz[]) AS asked(key, id, upto)
+JOIN codegen_app_series AS series ON series.id = asked.id
 CROSS JOIN LATERAL (
     SELECT array_agg(at), array_agg(measured_at), array_agg(id), array_agg(value),
         array_agg(revision_id), array_agg(conditions_id)
@@ -35,6 +36,7 @@ CROSS JOIN LATERAL (
         SELECT at, measured_at, id, value, revision_id, conditions_id
         FROM codegen_app_datum AS datum
         WHERE series_id = asked.id AND is_trunk AND at <= asked.upto
+            AND (at > series.rolled_up_to) IS NOT FALSE
             AND value >= %s AND value < 'Infinity' AND NOT revision_id = ANY(%s) AND {valid}
         ORDER BY at DESC, id DESC LIMIT %s
     ) AS point

@@ -45,7 +45,8 @@ FROM (
 WHERE place <= %s ORDER BY revision_id, place
 """.format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names
 _SERIES = """
-SELECT id, problem, own_problem_id, sizes, target, device_name, toolchain, metric, unit, better
+SELECT id, problem, own_problem_id, sizes, target, device_name, toolchain, metric, unit, better,
+    first_at, rolled_up_to
 FROM codegen_app_series WHERE id = ANY(%s)
 """
 # Thousands of conditions share few environments and clocks, but each has its own code.
@@ -86,7 +87,7 @@ class StoredPoint:
 
 @dataclass(frozen=True, slots=True)
 class StoredSeries:
-    """The columns of a series."""
+    """The columns of a series. Of days up to ``rolled_up_to``, one point each is left."""
 
     id: int
     problem: str
@@ -98,6 +99,8 @@ class StoredSeries:
     metric: str
     unit: str
     better: str
+    first_at: datetime | None
+    rolled_up_to: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

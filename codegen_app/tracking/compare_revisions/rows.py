@@ -120,7 +120,7 @@ def row_figures(
 
 
 def _median(side: MeasuredSeries | None, is_higher: bool) -> float | None:
-    if side is None:
+    if side is None or not side.n:
         return None
     if side.samples.size:
         median = float(np.median(side.samples))

@@ -20,7 +20,7 @@ from scheduler.track.ratios import MIN_RATIO_SAMPLES
 from scheduler.track.sides import CodeObject, Environment, Point
 
 HIGHER = "higher"
-_EMPTY = np.empty(0)
+NO_SAMPLES = np.empty(0)
 SMALLEST = 1e-300  # smaller values have no finite inverse
 
 
@@ -140,7 +140,7 @@ def side_samples(
     if not kept and interval is None:
         kept = values
     lowest = min(interval.low if interval else min(kept), *values)
-    samples = np.array(kept) if kept else _EMPTY
+    samples = np.array(kept) if kept else NO_SAMPLES
     unusable = "" if lowest >= SMALLEST else "a value is at or below 0, so no ratio can be formed"
     is_higher = series.better == HIGHER
     if is_higher and not unusable:

@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import F
 from django.test import Client
 
+from codegen_app.tracking.compare_revisions.comparison import compare_sides
 from codegen_app.tracking.models import (
     Annotation,
     Change,
@@ -32,6 +33,7 @@ from codegen_app.tracking.services import (
     thresholds,
 )
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
+from scheduler.track.compared_series import Status
 
 pytestmark = pytest.mark.django_db
 
@@ -207,6 +209,18 @@ def test_pages_files_and_views_say_what_a_point_stands_for(client: Client) -> No
     with connection.cursor() as cursor:
         cursor.execute("SELECT day_points, day_low, day_high FROM kiln_read.points ORDER BY at")
         assert cursor.fetchall()[2] == (A_DAY, 100.0, 123.0)
+
+
+def test_a_revision_whose_point_was_deleted_is_not_taken_for_one_without() -> None:
+    history([float(100 + (7 * n) % A_DAY) for n in range(DAYS * A_DAY)])
+    rollup.roll_up(policy())
+    for before, status, why in (
+        ("r29", Status.UNKNOWN, "insufficient data"),
+        ("r31", Status.UNKNOWN, "one point a day is left up to 2024-02-07, none of r31"),
+    ):
+        [row] = compare_sides(before, "r955").comparison.rows
+        assert row.status is status
+        assert row.reason.startswith(why)
 
 
 def test_young_points_cannot_be_rolled_up() -> None:
