@@ -66,6 +66,15 @@ def recognize(sample: Sample) -> Recognition:
     return Recognition(sample.name, kind, packing, content.members if kind is ARCHIVE else ())
 
 
+def recognize_beginning(name: str, head: bytes) -> Recognition | None:
+    """Return what a file is by its first bytes alone; None if that needs its end, as for archives,
+    compressed files and texts."""
+    sample = Sample(name, len(head), head, b"")
+    is_text = bool(sample.text)
+    is_archive = head.startswith(b"PK") or bool(unpack_sample(sample)[1])
+    return None if is_text or is_archive else recognize(sample)
+
+
 def recognize_file(path: Path) -> Recognition:
     """Return what a file or a folder is. Raises ``OSError``."""
     return recognize(read_sample(path))

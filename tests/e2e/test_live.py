@@ -98,7 +98,7 @@ def test_an_import_shows_its_stages_and_leads_to_its_graph(
             "buffer": b"\x08\x08\x12\x07pytorch",
         }
     )
-    recognized = page.get_by_label("The file", exact=True)
+    recognized = page.get_by_label("What it is")
     expect(recognized).to_contain_text("This is an ONNX model.")
     expect(recognized).to_contain_text('torch.export.save(program, "model.pt2")')
     expect(page.get_by_role("button", name="Import")).to_be_hidden()

@@ -110,6 +110,54 @@ def test_what_cannot_be_parsed_is_answered_as_the_address_is(place: Path) -> Non
         assert json.loads(said.read())["error"] == "Request rejected"
 
 
+def multipart(content: bytes, name: str = "m.onnx") -> bytes:
+    return (
+        b'--b\r\nContent-Disposition: form-data; name="csrfmiddlewaretoken"\r\n\r\nx\r\n--b\r\n'
+        b'Content-Disposition: form-data; name="file"; filename="' + name.encode() + b'"\r\n'
+        b"Content-Type: application/octet-stream\r\n\r\n" + content
+    )
+
+
+ONNX = b"\x08\x08\x12\x07pytorch" + bytes(64 * 1024)
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 1000000", "Transfer-Encoding: chunked"])
+def test_a_file_is_refused_by_its_first_bytes(length: str, place: Path) -> None:
+    body = multipart(ONNX)
+    if "chunked" in length:
+        body = f"{len(body):x}\r\n".encode() + body
+    head = (
+        f"POST /import HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n{length}\r\n\r\n"
+    )
+    with connected(place) as one:
+        one.sendall(head.encode() + body)  # the rest is never sent
+        said = http.client.HTTPResponse(one)
+        said.begin()
+        assert said.status == 415
+        assert "m.onnx: this is an ONNX model." in said.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("/", ONNX),
+        ("/import", b"PK\x03\x04" + bytes(64 * 1024)),
+        ("/import", b"{" * (64 * 1024)),
+        ("/import", b"\x1f\x8b" + bytes(64 * 1024)),
+        ("/import", b"\x7fELF\x02\x01" + bytes(12) + b"\xe0\0" + bytes(64 * 1024)),
+    ],
+)
+def test_what_may_be_imported_is_read_to_its_end(path: str, content: bytes) -> None:
+    parser = Parser(Adjustments())
+    body = multipart(content)
+    parser.received(f"POST {path} HTTP/1.1\r\nContent-Length: {len(body) + 9}\r\n\r\n".encode())
+    parser.received(body)
+    assert parser.error is None
+    parser.received(b"\r\n--b--\r\n")
+    assert parser.completed
+    assert parser.body_rcv.getbuf().get(-1).startswith(b"--b\r\n")
+
+
 def test_small_bodies_arrive_whole(place: Path) -> None:
     for head in (b"Content-Length: 5\r\n\r\nab", b"Transfer-Encoding: chunked\r\n\r\n5\r\nab"):
         with connected(place) as one:

@@ -10,9 +10,9 @@ from typing import Any
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.server import BaseWSGIServer, TcpWSGIServer, UnixWSGIServer
-from waitress.utilities import RequestEntityTooLarge
+from waitress.utilities import BadRequest, RequestEntityTooLarge
 
-from codegen_app.web.server import bodies
+from codegen_app.web.server import bodies, uploads
 from codegen_app.web.server.errors import ErrorTask
 
 HEADERS_S = 10.0  # for a request line and headers to arrive
@@ -24,10 +24,12 @@ _ACCEPTS_PER_TURN = 8  # connections accepted per turn of the loop
 
 
 class Parser(HTTPRequestParser):  # type: ignore[misc]
-    """A request as it arrives. It is refused by its headers if its URL does not accept it, and a
-    body of unknown length is refused once it exceeds the limit."""
+    """A request as it arrives. It is refused by its headers if its URL does not accept it, by the
+    first bytes of a file that cannot be imported, and a body of unknown length once it exceeds the
+    limit."""
 
     limit = bodies.DEFAULT_LIMIT
+    is_checked = False
 
     def __init__(self, adj: Any) -> None:
         super().__init__(adj)
@@ -40,13 +42,21 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
             headers = (self.headers.get(name, "") for name in ("COOKIE", "AUTHORIZATION"))
             self.limit = bodies.max_body_bytes(self.path, self.query, *headers)
         if self.content_length > self.limit:
-            self._reject()
+            self._reject(self._too_large())
 
     def received(self, data: bytes) -> int:
         """Return how many of these bytes belong to this request."""
         size: int = super().received(data)
-        if not self.error and self.body_bytes_received > self.limit:
-            self._reject()
+        if self.error or self.completed:
+            return size
+        if self.body_bytes_received > self.limit:
+            self._reject(self._too_large())
+        elif not self.is_checked and self.body_bytes_received >= uploads.CHECKED_BYTES:
+            self.is_checked = True
+            beginning = self.body_rcv.getbuf().get(uploads.CHECKED_BYTES)
+            error = uploads.refusal(self.path, beginning)
+            if error is not None:
+                self._reject(error)
         return size
 
     def is_late(self, now: float) -> bool:
@@ -55,9 +65,12 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
             return now - self.began > HEADERS_S
         return bool(now - self.began > BODY_S + self.body_bytes_received / BODY_BYTES_PER_S)
 
-    def _reject(self) -> None:
+    def _too_large(self) -> RequestEntityTooLarge:
+        return RequestEntityTooLarge(f"at most {self.limit} bytes are taken here")
+
+    def _reject(self, error: BadRequest) -> None:
         self.close()
-        self.error = RequestEntityTooLarge(f"at most {self.limit} bytes are taken here")
+        self.error = error
         self.completed = True
 
 

@@ -14,6 +14,7 @@ from waitress.task import ErrorTask as PlainErrorTask
 
 from codegen_app.accounts.negotiation import API
 from codegen_app.web.errors import Unavailable, error_response, request_too_large
+from codegen_app.web.server.uploads import UnsupportedFile
 
 _JSON = "application/json"
 log = logging.getLogger(__name__)
@@ -75,6 +76,8 @@ def _answer(parsed: Any) -> HttpResponse:
     error = parsed.error
     if error.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         reason = request_too_large(parsed.limit)
+    elif isinstance(error, UnsupportedFile):
+        reason = Unavailable("File not imported", error.body, 0)
     else:
         reason = Unavailable("Request rejected", f"{error.reason}: {error.body}", 0)
     response = error_response(request, error.code, reason)
