@@ -162,7 +162,7 @@ class Command(BaseCommand):
     def _import_models(self) -> bool:
         """Whether they are all there; what failed by the machine's fault is tried again."""
         try:
-            ready = (models.import_models(), models.generate_history())
+            ready = (models.import_models(), models.generate_history(preparation.ADMIN))
             for line in chain(*ready, self._recorded.import_next()):
                 self._print(line)
                 self._stop.check()

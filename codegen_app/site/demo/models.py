@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from django.contrib.auth.models import User
+from django.utils import timezone
+
 from codegen_app.graphs.models import Graph
 from codegen_app.graphs.services import imports as graphs
-from codegen_app.tracking.services import generated_history, result_import
+from codegen_app.tracking.services import generated_history, generated_team, result_import
 from codegen_app.tuning.models import TuningRun
 from codegen_app.tuning.services import run_requests
 from codegen_app.workers.models import OPEN_STATES
@@ -49,11 +52,15 @@ def import_models() -> Iterator[str]:
         yield f"{name}: {graph.node_count} nodes imported; timed on CPU emulation. {note}".strip()
 
 
-def generate_history() -> Iterator[str]:
-    """Store the generated history, once; yield a line for people."""
+def generate_history(owner: str) -> Iterator[str]:
+    """Store the generated history and team, once; yield a line for people each. ``owner`` is the
+    user who gets the team's alerts."""
     history = generated_history.store()
     if history.points:
         yield f"a history of {history.points} generated points, in {history.series} series"
+    team = generated_team.store(User.objects.get(username=owner), timezone.now())
+    if team.points:
+        yield f"a generated team: {team.points} points, a branch, a rule and a budget"
 
 
 class RecordedResults:
