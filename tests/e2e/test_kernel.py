@@ -30,7 +30,7 @@ def test_builds_are_asked_for_with_flags_and_come_in_by_themselves(
     page: Page, world: World
 ) -> None:
     kernel = world.kernels[0]
-    page.goto(kernel.get_absolute_url())
+    page.goto(f"{kernel.get_absolute_url()}?tab=builds")
     form = page.locator("form", has=page.get_by_label("Flags"))
     form.get_by_text("other targets").click()
     form.get_by_label("gfx1100", exact=True).uncheck()
@@ -55,7 +55,7 @@ def test_builds_are_asked_for_with_flags_and_come_in_by_themselves(
 def test_flags_that_are_not_allowed_are_rejected_with_the_allowed_ones(
     page: Page, world: World
 ) -> None:
-    page.goto(world.kernels[0].get_absolute_url())
+    page.goto(f"{world.kernels[0].get_absolute_url()}?tab=builds")
     form = page.locator("form", has=page.get_by_label("Flags"))
     form.get_by_text("other targets").click()
     form.get_by_label("gfx1100", exact=True).uncheck()
@@ -71,7 +71,7 @@ def test_a_compile_error_leads_to_its_line(page: Page, world: World) -> None:
     kernel.source = kernel.source.replace("acc += x[i]", "acc += undeclared + x[i]")
     kernel.save()
     number = next(n for n, line in enumerate(kernel.source.split("\n"), 1) if "undeclared" in line)
-    page.goto(kernel.get_absolute_url())
+    page.goto(f"{kernel.get_absolute_url()}?tab=builds")
     form = page.locator("form", has=page.get_by_label("Flags"))
     form.get_by_text("other targets").click()
     form.get_by_label("gfx1100", exact=True).uncheck()
@@ -128,7 +128,7 @@ def test_source_and_sass_lead_to_each_other(
 
 @pytest.mark.full
 def test_the_blocks_lead_to_their_lines(page: Page, world: World) -> None:
-    page.goto(world.kernels[0].get_absolute_url())
+    page.goto(f"{world.kernels[0].get_absolute_url()}?tab=instructions")
     page.get_by_text("basic blocks of").click()
     blocks = page.locator("details[open] tbody tr")
     blocks.nth(1).locator("td").nth(2).get_by_role("link").click()
@@ -167,6 +167,7 @@ def test_from_a_graph_node_to_the_lines_that_compute_it(page: Page, world: World
     page.locator("#node-linear_0").get_by_role("link").nth(1).click()
     expect(page.locator("[data-pane=source] .of")).to_have_count(2)
     expect(page.locator("#L9")).to_be_in_viewport()
+    page.get_by_role("link", name="Nodes and interface").click()
     page.locator("#provenance").get_by_role("link", name="linear_0").click()
     expect(page.locator("h1")).to_have_text("tiny")
     expect(page).to_have_url(re.compile("node=linear_0"))

@@ -35,7 +35,7 @@ def keep(kernel: GeneratedKernel, target: str, board: str, **fields: object) -> 
 
 def test_it_is_asked_for_and_comes_in_by_itself(page: Page, world: World) -> None:
     kernel = world.kernels[0]
-    page.goto(kernel.get_absolute_url())
+    page.goto(f"{kernel.get_absolute_url()}?tab=modelled")
     section = page.locator("#modelled")
     expect(section).to_contain_text("has not been modelled yet")
     section.get_by_label("MI300X (gfx942)").check()
@@ -47,13 +47,13 @@ def test_it_is_asked_for_and_comes_in_by_itself(page: Page, world: World) -> Non
     text = artifacts.read(row.build.listing).decode()
     report = modelled.report(text, "gfx942", "MI300X", kernel=kernel.name, sizes=row.sizes)
     work.finish(row, "done", **jobs.report_fields(report, row.build))
-    expect(page.locator(".callout.modelled")).to_contain_text("12.50 µs")  # without a reload
+    expect(page.locator(".answers")).to_contain_text("12.50 µs")  # without a reload
     expect(page.locator("[data-pane=listing] .cols")).to_contain_text("stall")
     expect(page.locator("#modellings")).not_to_have_attribute("hx-get", re.compile("."))
 
 
 def test_one_that_waits_can_be_cancelled(page: Page, world: World) -> None:
-    page.goto(world.kernels[0].get_absolute_url())
+    page.goto(f"{world.kernels[0].get_absolute_url()}?tab=modelled")
     section = page.locator("#modelled")
     section.get_by_label("MI300X (gfx942)").check()
     section.get_by_role("button", name="Model", exact=True).click()
@@ -88,12 +88,13 @@ def test_boards_and_launches_are_links(page: Page, world: World) -> None:
     keep(kernel, "gfx1100", "RX 7900 XTX", time_us=77.0)
     keep(kernel, "gfx942", "MI300X", launches=30, waves=8)
     page.goto(kernel.get_absolute_url())
+    page.get_by_role("navigation", name="Details").get_by_role("link", name="Modelled").click()
     page.locator("#modelling-rows").get_by_role("link", name="MI300X").click()
-    expect(page.locator(".callout.modelled")).to_contain_text("MI300X at s0=64")
+    expect(page.locator(".answers")).to_contain_text("MI300X at s0=64")
     page.locator("#modelled-launches").get_by_role("link", name="7", exact=True).click()
     expect(page.get_by_role("heading", name="Launch 7")).to_be_visible()
     page.locator("#modelling-rows").get_by_role("link", name="RX 7900 XTX").click()
-    expect(page.locator(".callout.modelled")).to_contain_text("77.00 µs")
+    expect(page.locator(".answers")).to_contain_text("77.00 µs")
     expect(page.get_by_role("navigation", name="Builds").locator("[aria-current]")).to_contain_text(
         "gfx1100"
     )
@@ -107,6 +108,7 @@ def test_nothing_is_wider_than_a_phone(page: Page, world: World) -> None:
     builds = [kernel.builds.get(target="gfx942").pk for kernel in world.kernels[:2]]
     for address in (
         f"{kernel.get_absolute_url()}?build={builds[0]}",
+        f"{kernel.get_absolute_url()}?build={builds[0]}&tab=modelled",
         f"/compare?build={builds[0]}&build={builds[1]}",
         f"/nodes/{world.nodes[0].pk}?x=modelled",
     ):

@@ -235,23 +235,22 @@ def test_the_bar_is_dragged_and_moved_by_keys_and_stays(
     expect(bar).to_have_attribute("aria-valuenow", "50")
 
 
-@pytest.mark.parametrize("storage", [True, False])
-def test_folded_sections_stay_folded(page: Page, world: World, storage: bool) -> None:
-    if not storage:
-        page.add_init_script(
-            "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no') } })"
-        )
+def test_sections_are_loaded_when_they_are_opened(page: Page, world: World) -> None:
     page.goto(world.kernels[0].get_absolute_url())
-    rows = page.locator("#build-rows")
-    button = page.get_by_role("button", name="Fold Builds")
-    expect(button).to_have_attribute("aria-expanded", "true")
-    button.click()
-    expect(rows).to_be_hidden()
+    expect(page.locator("#resources")).to_be_visible()
+    expect(page.locator("#instructions")).to_have_count(0)
+    line = pane(page, "source").locator(".l", has_text="acc += x[i] * x[i]")
+    line.click()
+    tabs = page.get_by_role("navigation", name="Details")
+    tabs.get_by_role("link", name="Instructions").click()
+    expect(page.locator("#instructions")).to_be_visible()
+    expect(page).to_have_url(re.compile("tab=instructions"))
+    expect(tabs.locator("[aria-current]")).to_have_text("Instructions")
+    expect(line).to_have_class(re.compile(r"\bpin\b"))  # the page stays
     page.reload()
-    expect(button).to_have_attribute("aria-expanded", "false" if storage else "true")
-    expect(rows).to_be_visible(visible=not storage)
-    page.get_by_role("link", name="All builds").click()  # leads there, folded or not
-    expect(rows).to_be_visible()
+    expect(page.locator("#instructions")).to_be_visible()
+    page.get_by_role("link", name="Build for another target").click()
+    expect(page.locator("#build-rows")).to_be_visible()
 
 
 def test_a_hovered_line_can_be_seen_on_any_ground(page: Page, world: World) -> None:
@@ -265,7 +264,7 @@ def test_a_hovered_line_can_be_seen_on_any_ground(page: Page, world: World) -> N
 
 
 def test_flags_are_edited_beside_the_tabs_and_kept_after_an_error(page: Page, world: World) -> None:
-    page.goto(world.kernels[0].get_absolute_url())
+    page.goto(f"{world.kernels[0].get_absolute_url()}?tab=builds")
     form = page.get_by_role("form", name="Build")
     expect(form.get_by_label("gfx1100", exact=True)).to_be_checked()
     form.get_by_text("other targets").click()

@@ -95,6 +95,7 @@ def test_the_inner_loop_and_the_peak_of_live_registers_are_one_step_away(
     page.keyboard.press("p")
     peak = page.locator(".at-peak")
     expect(peak).to_be_in_viewport()
+    page.get_by_role("link", name="Instructions", exact=True).click()
     whole = page.locator("#instructions tbody tr").first
     most = whole.locator("td").last.text_content()
     expect(peak.locator(".live")).to_have_text(most or "")
@@ -102,7 +103,7 @@ def test_the_inner_loop_and_the_peak_of_live_registers_are_one_step_away(
 
 @pytest.mark.full
 def test_two_targets_are_compared(page: Page, world: World) -> None:
-    page.goto(world.kernels[0].get_absolute_url())
+    page.goto(f"{world.kernels[0].get_absolute_url()}?tab=builds")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator("#sides tbody tr")).to_have_count(2)
     expect(page.get_by_text("The same source.")).to_be_visible()

@@ -12,15 +12,13 @@ import { bindSplit } from "./pane-split.js";
 const NAMED = /^#([LI])(\d+)$/;
 const STILL_MS = 120; // after scrolling: lines that pass under the pointer are not meant
 
-export async function bindPanes() {
+export function bindPanes() {
   const root = document.querySelector("[data-panes]");
   const panes = new Panes(root);
   bindColumns(root, bindSplit(root));
-  panes.openAtBody();
-  await panes.learnIndex();
   panes.bind();
   addEventListener("hashchange", () => panes.followHash());
-  if (NAMED.test(location.hash)) panes.followHash();
+  return panes.open();
 }
 
 class Panes {
@@ -31,6 +29,7 @@ class Panes {
     const places = document.getElementById("listing-places");
     this.places = { chunk: 1, lines: "", query: "", index: "", body: [0, 0], ...(places && JSON.parse(places.textContent)) };
     this.index = { source: [], peaks: [], skipped: "" }; // of all lines of the listing
+    this.known = this.learnIndex();
     this.lines = new Map(); // source line → lines in both panes that are there
     this.hovered = "";
     this.pinned = "";
@@ -41,6 +40,7 @@ class Panes {
     if (this.listing) this.chunks = new Chunks(this.listing, this.places, (part) => this.learn(part));
   }
 
+  // What needs the index waits for ``known``.
   async learnIndex() {
     if (!this.places.index) return;
     const answer = await fetch(this.places.index);
@@ -84,6 +84,7 @@ class Panes {
   caretOf(pane, help) {
     const isSource = pane === this.source;
     return new Caret(pane, {
+      ready: this.known,
       show: (number) => (isSource ? document.getElementById(`L${number}`) : this.lineOf(number)),
       skips: (number) => (isSource ? inFold(document.getElementById(`L${number}`)) : this.isHidden(number)),
       start: () => near(pane),
@@ -116,9 +117,10 @@ class Panes {
     const fetched = async () => {
       const answer = await fetch(text);
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+      await this.known;
       return (await answer.text()).replace(/\n$/, "").split("\n");
     };
-    return { lines: text ? fetched : async () => here(), skips: (number) => this.isHidden(number) };
+    return { lines: text ? fetched : () => this.known.then(here), skips: (number) => this.isHidden(number) };
   }
 
   // Brings a line into view and puts the caret there, unless another was asked for while it was
@@ -174,6 +176,7 @@ class Panes {
     if (from && this.source) history.replaceState(null, "", `#L${key}`);
     if (this.source && from !== this.source) reveal(this.source, document.getElementById(`L${key}`));
     if (this.source && this.listing && from !== this.listing) {
+      await this.known;
       await this.show(this.index.source.indexOf(Number(key)) + 1);
     }
   }
@@ -192,15 +195,16 @@ class Panes {
     return line;
   }
 
-  // Where the page opens, unless its address names a line: at the marked line, else at the kernel's
+  // Where the page opens: at what its address names, else at the marked line, else at the kernel's
   // own body.
-  openAtBody() {
-    if (NAMED.test(location.hash)) return;
+  open() {
+    if (NAMED.test(location.hash)) return this.followHash();
     const [source, listing] = this.places.body;
     const first = this.source?.querySelector(".l.of") ?? document.getElementById(`L${source}`);
     if (first) reveal(this.source, first, 0);
     const line = listing && document.getElementById(`I${listing}`);
     if (line) reveal(this.listing, line, 0);
+    return undefined;
   }
 
   async followHash() {
@@ -213,6 +217,7 @@ class Panes {
     if (pane !== "I" || !this.listing) return;
     const line = await this.show(Number(number));
     if (!line) return;
+    await this.known;
     this.carets.get(this.listing).put(line);
     await this.pin(line.dataset.s ?? this.sourceAfter(Number(number)));
     reveal(this.listing, line);
@@ -224,6 +229,7 @@ class Panes {
   }
 
   async nextPeak() {
+    await this.known;
     const { peaks } = this.index;
     if (!peaks.length) return;
     const before = this.root.querySelector(".at-peak");

@@ -6,10 +6,10 @@ import { nudge } from "./pane-scroll.js";
 const STEPS = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 
 export class Caret {
-  // show(number) gives a line or a promise of one, skips(number) whether it is out of sight,
+  // ready is settled once skips() knows all lines; show(number) gives a line or a promise of one, skips(number) whether it is out of sight,
   // start() the line to begin with; moved(line) and pin(line) are told.
-  constructor(pane, { show, skips, start, moved, pin }) {
-    Object.assign(this, { pane, show, skips, start, moved, pin });
+  constructor(pane, { ready, show, skips, start, moved, pin }) {
+    Object.assign(this, { pane, ready, show, skips, start, moved, pin });
     this.line = null;
     this.says = document.createElement("p");
     this.says.className = "sr";
@@ -40,6 +40,7 @@ export class Caret {
 
   async step(step) {
     if (!this.line) return this.arrive(this.start());
+    await this.ready;
     let number = Number(this.line.id.slice(1)) + step;
     while (number > 0 && this.skips(number)) number += step;
     return this.arrive(await this.show(number));

@@ -2,7 +2,15 @@
 // what is pointed at or focused is said below the picture, Enter goes to its instruction's line.
 
 export function bindTimelines() {
-  for (const picture of document.querySelectorAll("[data-timeline]")) bind(picture);
+  bindAll();
+  document.addEventListener("htmx:afterSettle", bindAll); // a section was loaded
+}
+
+function bindAll() {
+  for (const picture of document.querySelectorAll("[data-timeline]:not([data-bound])")) {
+    picture.dataset.bound = "true";
+    bind(picture);
+  }
 }
 
 function bind(picture) {

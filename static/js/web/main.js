@@ -45,6 +45,12 @@ const PARTS = {
   "form[data-import]": () => import("../site/import.js").then((part) => part.bindImport()),
   "[data-drop]": () => import("../graphs/drop.js").then((part) => part.bindDrop()),
 };
-const wanted = Object.keys(PARTS).filter((selector) => document.querySelector(selector));
-await Promise.all(wanted.map((selector) => PARTS[selector]()));
+const bound = new Set();
+function bindParts() {
+  const wanted = Object.keys(PARTS).filter((selector) => !bound.has(selector) && document.querySelector(selector));
+  wanted.forEach((selector) => bound.add(selector));
+  return Promise.all(wanted.map((selector) => PARTS[selector]()));
+}
+document.addEventListener("htmx:afterSettle", bindParts); // a section that was loaded may be the first with a part
+await bindParts();
 document.documentElement.dataset.ready = "true"; // everything answers now

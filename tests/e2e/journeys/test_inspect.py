@@ -124,6 +124,12 @@ class Journey:
         tabs.get_by_role("link", name="gfx942").click()
         expect(tabs.locator("[aria-current]")).to_contain_text("gfx942")
 
+    def opens_the_section(self, name: str) -> None:
+        """One of those below the code."""
+        tabs = self.page.get_by_role("navigation", name="Details")
+        tabs.get_by_role("link", name=name).click()
+        expect(tabs.locator("[aria-current]")).to_have_text(name)
+
     def reads_the_kernel(self) -> None:
         """What limits it, the next step, its measurement: the same as among the candidates."""
         page, figures = self.page, self.figures
@@ -132,6 +138,7 @@ class Journey:
         assert shows_all(under(row, "Waves"), figures["occupancy_waves_per_simd"], 8)
         assert under(row, "Limiter") == figures["limiter"]
         assert under(row, "Next step")
+        self.opens_the_section("Measurements")
         measured = cells(page.locator("#results tbody tr"))
         self.holds_the_time(measured)
         assert under(measured, "Device") == "CPU emulation emulated"
@@ -166,10 +173,12 @@ class Journey:
     def compares_with_another_target(self) -> None:
         """Both sides are ticked already; their figures are those of the kernel's own page."""
         page = self.page
+        self.opens_the_section("Resources")
         own = {
             under(row, "Target"): row
             for row in map(cells, page.locator("#resources tbody tr").all())
         }
+        self.opens_the_section("Builds and files")
         page.locator("#builds").get_by_role("button", name="Compare").click()
         expect(page.locator("h1")).to_have_text("Compare")
         sides = [cells(row) for row in page.locator("#sides tbody tr").all()]
@@ -193,6 +202,7 @@ class Journey:
         page = self.page
         page.go_back()
         expect(page.locator("h1")).to_have_text(self.kernel.name)
+        self.opens_the_section("Nodes and interface")
         link = page.locator("#provenance").get_by_role("link", name=re.compile("^linear_"))
         name = f"op{link.inner_text().removeprefix('linear_')}"
         link.click()
