@@ -221,7 +221,7 @@ def header_lines(page: HeaderPage, kernel: str) -> SafeString:
         margin = f'<a class="x" tabindex="-1" href="{url}">{count}</a>' if count else _NO_COUNT
         css = "of" if count else ""
         rows.append(code_row("L", number, html, css, margin=margin))
-    head = '<span class="n">line</span><span class="x">instructions</span>'
+    head = '<span class="n">line</span><span class="x" title="instructions">count</span>'
     return SafeString(
         f'<div class="cols">{head}<span class="t">header</span></div>{chunk_lines(rows)}'
     )

@@ -271,6 +271,18 @@ class KernelPage:
         return next((point for point in points if row and point.result == row.id), None)
 
     @property
+    def modelled_share(self) -> float | None:
+        """The displayed modelled time's part of the roofline on its board; None if unknown."""
+        row = self.modelled.row
+        boards = self.limits.boards if self.limits and row else ()
+        of_board = (
+            board.modelled.share
+            for board in boards
+            if row and board.modelled and board.modelled.url == row.url
+        )
+        return next(of_board, None)
+
+    @property
     def beside(self) -> tuple[int, ...]:
         """The builds offered for a comparison: the displayed one and the next."""
         complete = [build.id for build in self.builds if build.state == State.DONE]
