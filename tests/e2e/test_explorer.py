@@ -29,6 +29,7 @@ def made(transactional_db: None) -> TrialsWorld:
 def opened(page: Page, address: str) -> None:
     page.goto(address)
     page.wait_for_selector("html[data-ready]")
+    page.locator("[data-plot=explorer-trials]").scroll_into_view_if_needed()
     expect(page.locator("[data-plot=explorer-trials] .scatterlayer .point").first).to_be_visible()
 
 

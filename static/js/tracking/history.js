@@ -29,7 +29,7 @@ class History {
     }
     this.bind();
     this.tellEnvironment();
-    drawn(() => this.draw());
+    drawn(this.element, () => this.draw());
   }
 
   bind() {
@@ -72,6 +72,7 @@ class History {
   }
 
   draw() {
+    if (!globalThis.Plotly) return;
     const state = this.state;
     const colours = (token) => colour(this.element, token);
     const figure = figureOf(this.chart, state, colours, this.element.dataset.mark);

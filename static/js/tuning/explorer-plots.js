@@ -10,6 +10,7 @@ const [AROUND, LETTER] = [96, 7.5]; // pixels: beside a plot's axis, of a letter
 const MOST_DOTS = 400; // of brushed trials over the boxes
 
 export function drawPlot(element, figure, data, matched, explorer) {
+  if (!globalThis.Plotly) return; // it comes when the plots are near the screen
   const kind = element.dataset.plot;
   const token = (name) => colour(element, name);
   const layout = { ...figure.layout, ...frame(element) };

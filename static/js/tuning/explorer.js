@@ -12,6 +12,7 @@ let present = null;
 export function bindExplorer() {
   const section = document.querySelector("[data-explorer]:has([data-plot])");
   if (section && present?.section !== section) present = new Explorer(section);
+  return present?.ready;
 }
 
 export function redraw() {
@@ -24,7 +25,7 @@ class Explorer {
     this.plots = [...section.querySelectorAll("[data-plot]")];
     const place = section.querySelector("[data-parallel]");
     this.parallel = place && new Parallel(place, (changes) => this.choose(changes));
-    drawn(() => this.draw());
+    this.ready = drawn(section, () => this.draw());
     document.addEventListener("htmx:afterSettle", () => this.isChanged() && this.draw());
     addEventListener("popstate", () => this.load(location.href));
     this.section.addEventListener("click", (event) => {

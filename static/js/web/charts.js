@@ -2,34 +2,53 @@
 
 const SERIES = [1, 2, 3, 4, 5, 6, 7];
 const CONFIG = { displayModeBar: false, responsive: true };
+const NEAR = "300px"; // above and below the screen
 const NARROW = 600; // pixels, below which a legend beside the figure would leave no room for it
 const BELOW = { orientation: "h", x: 0, y: -0.28, yanchor: "top" };
 
 export function bindCharts() {
-  for (const chart of document.querySelectorAll("[data-chart]")) {
-    inTime(chart, () => {
-      const draw = () => drawChart(chart);
-      drawn(draw);
-      // A live page brings new figures along with what it swaps.
-      document.addEventListener("htmx:afterSettle", () => globalThis.Plotly && draw());
-    });
-  }
+  const charts = [...document.querySelectorAll("[data-chart]")];
+  return Promise.all(charts.map((chart) => {
+    const draw = () => drawChart(chart);
+    // A live page brings new figures along with what it swaps.
+    return drawn(chart, draw, () => document.addEventListener("htmx:afterSettle", draw));
+  }));
 }
 
-// At once where somebody sees it; else when there is nothing better to do, since a drawing takes
-// long enough to hold up the rest of the page.
-function inTime(chart, draw) {
-  const box = chart.getBoundingClientRect();
-  if (box.top < innerHeight && box.bottom > 0) draw();
-  else (globalThis.requestIdleCallback ?? setTimeout)(draw);
+// Draws once the element is on the screen or near it, and again when the theme changes. Plotly is
+// half a megabyte, so it is loaded then. Resolves when the element is drawn, or at once
+// if it is elsewhere.
+export function drawn(element, draw, then = () => {}) {
+  return new Promise((resolve, reject) => {
+    const near = new IntersectionObserver(async (entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return resolve();
+      near.disconnect();
+      try {
+        await plotly();
+        draw();
+        document.addEventListener("theme", draw);
+        matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+        then();
+        resolve();
+      } catch (error) {
+        reject(error);
+      }
+    }, { rootMargin: NEAR });
+    near.observe(element);
+  });
 }
 
-// Draws as soon as Plotly is there, and again when the theme changes.
-export function drawn(draw) {
-  if (globalThis.Plotly) draw();
-  else addEventListener("load", draw, { once: true });
-  document.addEventListener("theme", draw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+let loading = null;
+
+function plotly() {
+  loading ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.addEventListener("load", resolve);
+    script.addEventListener("error", () => reject(new Error("the chart library could not be loaded")));
+    script.src = document.querySelector("[data-plotly]").dataset.plotly;
+    document.head.append(script);
+  });
+  return loading;
 }
 
 function drawChart(element) {
