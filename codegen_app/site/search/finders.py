@@ -1,5 +1,5 @@
-"""Finders by name: graphs, nodes, modules, lines of models, kernels, runs, series, people; targets,
-ops and pages.
+"""Finders by name: graphs, nodes, modules, lines of models, kernels, runs; targets, ops, pages,
+terms and operations of the API.
 
 A finder of rows is one query limited to the requested number of rows (no sort without an index).
 """
@@ -8,42 +8,46 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import TypeVar
 from urllib.parse import urlencode
 
-from django.contrib.auth.models import User
-from django.db.models import Min, Q, QuerySet
+from django.db.models import Min, Model, Q, QuerySet
 from django.urls import reverse
+from django.utils.text import slugify
 
 from codegen_app.graphs.models import Graph, GraphNode, TemplateNode
 from codegen_app.kernels.models import GeneratedKernel
+from codegen_app.site.api.urls import openapi
+from codegen_app.site.pages.api.query import api_page
 from codegen_app.site.search.model import Hit
-from codegen_app.tracking.models import Series
 from codegen_app.tuning.models import TuningRun
 from codegen_app.web import navigation
+from codegen_app.web.pages.glossary.query import glossary
 from scheduler import targets
 from scheduler.lowering.ops.table import table
 
+M = TypeVar("M", bound=Model)
 _RUN = re.compile(r"(?:run\s*)?#?(\d{1,18})", re.IGNORECASE)
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 
 
 def graphs(query: str, limit: int) -> list[Hit]:
     """Find graphs by name or the beginning of the digest."""
-    rows = Graph.objects.filter(Q(name__icontains=query) | _digest("digest", query))
-    newest = rows.order_by("-pk").only("name", "digest", "node_count")[:limit]
+    matching = Q(name__icontains=query) | _digest("digest", query)
+    rows = Graph.objects.only("name", "digest", "node_count")
     return [
         Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes, {row.digest[:12]}")
-        for row in newest
+        for row in _exact_first(rows, Q(name__iexact=query), matching, limit)
     ]
 
 
 def scheduled(query: str, limit: int) -> list[Hit]:
     """Find scheduled nodes by name, op, or the words of their problem."""
-    matching = Q(name__iexact=query) | Q(op__icontains=query) | Q(name__istartswith=query)
-    rows = TemplateNode.objects.filter(matching).select_related("graph").order_by("-pk")
+    matching = Q(op__icontains=query) | Q(name__istartswith=query)
+    rows = TemplateNode.objects.select_related("graph").only("name", "op", "kind", "graph__name")
     return [
         Hit("node", f"{row.name} {row.op}", row.get_absolute_url(), f"{row.kind} of {row.graph}")
-        for row in rows.only("name", "op", "kind", "graph__name")[:limit]
+        for row in _exact_first(rows, Q(name__iexact=query), matching, limit)
     ]
 
 
@@ -108,34 +112,6 @@ def runs(query: str, limit: int) -> list[Hit]:
     return _run_hits(TuningRun.objects.filter(matching), limit)
 
 
-def series(query: str, limit: int) -> list[Hit]:
-    """Find series by problem."""
-    rows = Series.objects.filter(problem__icontains=query).order_by("-pk")
-    return [
-        Hit(
-            "series",
-            row.problem,
-            reverse("series", args=[row.pk]),
-            f"{row.metric}, {row.device_name}",
-        )
-        for row in rows.only("problem", "metric", "device_name")[:limit]
-    ]
-
-
-def people(query: str, limit: int) -> list[Hit]:
-    """Find accounts by name; each links to the alerts assigned to it."""
-    rows = User.objects.filter(is_active=True, username__icontains=query).order_by("username")
-    return [
-        Hit(
-            "person",
-            name,
-            f"{reverse('alerts')}?{urlencode({'assignee': name, 'state': 'all'})}",
-            "alerts assigned to this user",
-        )
-        for name in rows.values_list("username", flat=True)[:limit]
-    ]
-
-
 def latest(limit: int) -> list[Hit]:
     """Return the newest graphs and runs, for an empty query (2 queries)."""
     newest = Graph.objects.order_by("-pk").only("name", "node_count")[:limit]
@@ -158,6 +134,14 @@ def _run_hits(rows: QuerySet[TuningRun], limit: int) -> list[Hit]:
     ]
 
 
+def _exact_first(rows: QuerySet[M], exact: Q, matching: Q, limit: int) -> list[M]:
+    """Return the newest rows of that very name, then the newest others (2 queries): ``op1`` is not
+    lost among those that begin with it."""
+    named = list(rows.filter(exact).order_by("-pk")[:limit])
+    others = rows.filter(matching).exclude(exact).order_by("-pk")
+    return [*named, *others[: limit - len(named)]]
+
+
 def _digest(field: str, query: str) -> Q:
     """Match the beginning of a digest, if the query can be one."""
     return Q(**{f"{field}__startswith": query}) if _DIGEST.fullmatch(query) else Q(pk__in=[])
@@ -173,6 +157,27 @@ def pages(query: str, limit: int) -> list[Hit]:
         Hit("page", page.title, reverse(page.name), page.note)
         for page in navigation.PAGES
         if not page.staff_only and query.lower() in f"{page.title} {page.aliases}".lower()
+    ][:limit]
+
+
+def terms(query: str, limit: int) -> list[Hit]:
+    """Find terms of the glossary."""
+    page = reverse("glossary")
+    return [
+        Hit("term", row.term, f"{page}#{slugify(row.term)}", row.meaning)
+        for subject in glossary().subjects
+        for row in subject.terms
+        if query.lower() in row.term.lower()
+    ][:limit]
+
+
+def api_operations(query: str, limit: int) -> list[Hit]:
+    """Find operations of the HTTP API by path or summary."""
+    page = reverse("api_docs")
+    return [
+        Hit("operation", f"{row.method} {row.path}", f"{page}#{row.anchor}", row.summary)
+        for row in api_page(openapi()).operations
+        if query.lower() in f"{row.method} {row.path} {row.summary}".lower()
     ][:limit]
 
 

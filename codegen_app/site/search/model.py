@@ -3,9 +3,11 @@ delay the others."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from enum import IntEnum
 
 from django.db import OperationalError, connection, transaction
 
@@ -37,6 +39,36 @@ class Group:
         return "?" if self.is_cut else f"{len(self.hits)}{'+' if self.more else ''}"
 
 
+class Rank(IntEnum):
+    """How well a name matches a query; the best first."""
+
+    EXACT, PREFIX, WORD, OTHER = range(4)
+
+    @classmethod
+    def of(cls, query: str, text: str) -> Rank:
+        """Return the rank of a name: the query is the name or its first word, the name begins with
+        it, a word of the name begins with it, or anything else."""
+        query, text = query.lower(), text.lower()
+        words = [word for word in re.split(r"[\W_]+", text) if word]
+        if text == query or text.split(maxsplit=1)[:1] == [query]:
+            return cls.EXACT
+        if text.startswith(query):
+            return cls.PREFIX
+        return cls.WORD if any(word.startswith(query) for word in words) else cls.OTHER
+
+
+def by_rank(query: str, groups: Iterable[Group]) -> tuple[Group, ...]:
+    """Return the groups, those with the best matches first; those that timed out last."""
+    return tuple(
+        sorted(
+            groups,
+            key=lambda group: min(
+                (Rank.of(query, hit.text) for hit in group.hits), default=len(Rank)
+            ),
+        )
+    )
+
+
 @dataclass(frozen=True)
 class Finder:
     """A kind of results: ``find`` gets the query and the maximum number of results. Finders that
@@ -54,7 +86,8 @@ _QUERY_CANCELED = "57014"  # PostgreSQL's query_canceled
 def run_finders(
     finders: Iterable[Finder], query: str, limit: int, limit_ms: int
 ) -> tuple[Group, ...]:
-    """Return the results of each finder, at most ``limit``; empty ones are left out."""
+    """Return the results of each finder, at most ``limit``, the best matches first; empty ones are
+    left out."""
     groups = []
     with transaction.atomic():
         before = _set_statement_timeout(f"{limit_ms}ms")
@@ -71,6 +104,7 @@ def run_finders(
                 continue
             if hits:
                 more = len(hits) > limit
+                hits.sort(key=lambda hit: Rank.of(query, hit.text))
                 groups.append(Group(finder.key, finder.title, tuple(hits[:limit]), more=more))
         _set_statement_timeout(before)
     return tuple(groups)

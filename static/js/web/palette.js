@@ -1,9 +1,12 @@
 // Ctrl-K: a dialog that finds anything while somebody types, by keyboard alone if they like. The
 // text field keeps the focus; which line is chosen is said by aria-activedescendant.
 
+import { recentPages, rememberPage } from "./recent.js";
+
 const WAIT_MS = 90; // after a key, so that a word is asked for and not each letter
 
 export function bindPalette() {
+  rememberPage();
   const dialog = document.getElementById("palette");
   if (!dialog) return;
   const palette = new Palette(dialog);
@@ -74,7 +77,8 @@ class Palette {
 
   show({ query, groups }) {
     let count = 0;
-    const parts = groups.filter((group) => group.hits.length).map((group) => {
+    const recent = query ? [] : recentPages();
+    const parts = [{ title: "Recent", count: "", hits: recent }, ...groups].filter((group) => group.hits.length).map((group) => {
       const part = element("div", { role: "group", "aria-label": group.title });
       part.append(element("span", { "aria-hidden": "true" }, `${group.title} ${group.count}`));
       for (const hit of group.hits) part.append(option(hit, `palette-${count++}`));

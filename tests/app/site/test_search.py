@@ -16,9 +16,9 @@ from codegen_app.kernels.services import instructions
 from codegen_app.platform import artifacts
 from codegen_app.site.pages.search.query import SearchResult, palette, search
 from codegen_app.site.search import model
-from codegen_app.site.search.model import Finder, Hit
+from codegen_app.site.search.model import Finder, Hit, Rank
 from scheduler import samples
-from tests.app import factories
+from tests.app import factories, track_factories
 from tests.support.catalogue import Index, indexes
 from tests.support.pages_world import World
 from tests.support.queries import assert_steady, queries_of
@@ -39,6 +39,10 @@ def ask(client: Client, query: str, at: str = "/") -> dict[str, list[dict[str, s
 
 def test_everything_is_found_by_what_people_call_it(world: World) -> None:
     kernel, run, graph = world.kernels[0], world.run, world.graph
+    factories.environment(device_name="Epyc 9554")
+    alert = track_factories.regression("softmax 512")
+    assert alert.revision is not None
+    name = alert.revision.name
     for query, key, url in (
         ("tiny", "graphs", graph.get_absolute_url()),
         (graph.digest[:8], "graphs", graph.get_absolute_url()),
@@ -51,10 +55,29 @@ def test_everything_is_found_by_what_people_call_it(world: World) -> None:
         ("gfx94", "targets", "/kernels?target=gfx942"),
         ("softmax", "ops", "/ops?words=aten.softmax"),
         ("coverage", "pages", "/ops"),
+        (f"alert {alert.pk}", "alerts", alert.get_absolute_url()),
+        (name[:8], "alerts", alert.get_absolute_url()),
+        (name[:8], "revisions", f"/compare/revisions?after={name}"),
+        ("epyc", "devices", "/series?device=Epyc+9554"),
+        ("occupancy", "terms", "/glossary#occupancy"),
     ):
         assert url in [hit.url for hit in group(search(query), key)], query
     assert search("  ").groups == ()
     assert search("a").is_short
+
+
+def test_the_best_matches_come_first(reader: Client) -> None:
+    for number in (1, *range(10, 20)):
+        factories.graph(name=f"gpt{number}")
+    factories.graph(name="my gpt1")
+    hits = ask(reader, "gpt1")["graphs"]
+    assert hits[0]["text"] == "gpt1", "exactly, though it is the oldest"
+    assert {hit["text"][:4] for hit in hits[:-1]} == {"gpt1"}
+    assert next(iter(ask(reader, "glossary"))) == "pages"
+    assert "operations" in ask(reader, "results")
+    assert [Rank.of("op1", text) for text in ("op1 addmm", "op10 mm", "my op1", "stop1")] == [
+        *(Rank.EXACT, Rank.PREFIX, Rank.WORD, Rank.OTHER)
+    ]
 
 
 def test_a_line_of_the_model_is_found_as_it_was_imported() -> None:

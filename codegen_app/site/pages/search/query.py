@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from codegen_app.site.search import actions, code, finders
-from codegen_app.site.search.model import Finder, Group, run_finders
+from codegen_app.site.search import actions, code, finders, tracking
+from codegen_app.site.search.model import Finder, Group, by_rank, run_finders
 
 LIMIT, PALETTE_LIMIT = 50, 6
 _MAX_PAGES = 50
@@ -24,14 +24,19 @@ _ROW_FINDERS = (
     Finder("sources", "Model lines", finders.sources),
     Finder("graph_nodes", "Graph nodes", finders.graph_nodes),
     Finder("runs", "Tuning runs", finders.runs),
-    Finder("series", "Series", finders.series),
+    Finder("series", "Series", tracking.series),
+    Finder("alerts", "Alerts", tracking.alerts),
+    Finder("revisions", "Revisions", tracking.revisions),
+    Finder("devices", "Devices", tracking.devices),
 )
 _STATIC_FINDERS = (
     Finder("targets", "Targets", finders.find_targets, asks_database=False),
     Finder("ops", "Ops", finders.ops, asks_database=False),
     Finder("pages", "Pages", finders.pages, asks_database=False),
+    Finder("terms", "Glossary", finders.terms, asks_database=False),
+    Finder("operations", "API", finders.api_operations, asks_database=False),
 )
-_PEOPLE = Finder("people", "Users", finders.people)
+_PEOPLE = Finder("people", "Users", tracking.people)
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,8 @@ def search(query: str, *, with_people: bool = False) -> SearchResult:
 
 
 def palette(query: str, at: str, account: actions.Account) -> SearchResult:
-    """Return the palette's list: actions first, then a few results of each kind; without a query
-    the actions for the page ``at``, the pages, and the newest objects."""
+    """Return the palette's list: a few results of each kind, the kinds with the best matches first;
+    without a query the actions for the page ``at``, the pages, and the newest objects."""
     query = query.strip()
     action_finder = Finder(
         "actions", "Actions", lambda text, limit: actions.actions(text, at, account, limit)
@@ -87,7 +92,7 @@ def palette(query: str, at: str, account: actions.Account) -> SearchResult:
         kinds += [*_ROW_FINDERS, *([_PEOPLE] if account.is_authenticated else [])]
     kinds += _STATIC_FINDERS
     groups = run_finders(kinds, query, PALETTE_LIMIT, settings.SEARCH_MS)
-    return SearchResult(query, groups, PALETTE_LIMIT)
+    return SearchResult(query, by_rank(query, groups), PALETTE_LIMIT)
 
 
 def _is_short(query: str) -> bool:
