@@ -54,8 +54,8 @@ class Journey:
         assert row["emulated"] is self.result.emulated is True
 
     def opens_the_graph(self) -> None:
-        """From the page where models are imported, whose list leads to it."""
-        self.page.goto("/import")
+        """From the list of graphs."""
+        self.page.goto("/graphs")
         row = self.page.locator("#graphs tbody tr")
         assert under(cells(row), "Measured nodes") == "3 of 3 emulated"
         row.get_by_role("link", name="tiny", exact=True).click()

@@ -13,7 +13,9 @@ from codegen_app.web.tables import Column, Kind
 def build_counts(row: GraphRow) -> str | None:
     """Return the builds per target: done, rejected and open."""
     counts = (
-        f"{builds.target} {builds.done}/{builds.rejected}/{builds.open}" for builds in row.builds
+        f"{builds.target} {builds.done}/{builds.rejected}/{builds.open}"
+        for builds in row.builds
+        if builds.total
     )
     return " ".join(counts) or None
 
@@ -23,7 +25,7 @@ GRAPHS: tuple[Column[GraphRow], ...] = (
     Column("state", "Prepared", lambda row: row.state),
     Column("nodes", "Graph nodes", lambda row: row.node_count, Kind.WHOLE),
     Column("scheduled", "Scheduled", lambda row: row.template_nodes, Kind.WHOLE),
-    Column("externs", "Externs", lambda row: row.externs, Kind.WHOLE),
+    Column("externs", "Externs", lambda row: row.externs or None, Kind.WHOLE, sparse=True),
     Column("kernels", "Kernels", lambda row: row.kernels, Kind.WHOLE),
     Column("builds", "Builds", build_counts, note="done / rejected / open, per target"),
     Column(
@@ -42,7 +44,8 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
     """Return the columns of the scheduled nodes; times are those of the page's bucket."""
     times: tuple[Column[ScheduledRow], ...] = time_columns(lambda row: row.serving)
     median, *others = times
-    of = "" if page.measured.is_whole else f" of {page.measured.measured}"
+    is_part = page.measured.measured and not page.measured.is_whole
+    of = f" of {page.measured.measured}" if is_part else ""
     return (
         Column(
             "position",
