@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Page, expect
 
-from codegen_app.tracking.models import Change, Series
+from codegen_app.tracking.models import Change, DaySummary, Series
 from tests.app import track_factories as make
 from tests.support.histories import generated_histories
 from tests.support.team import commits, history, push
@@ -120,3 +120,22 @@ def test_points_of_branches_are_drawn_where_they_are_asked_for(
     )
     assert len(texts) == 3
     assert all("branch topic/&lt;b&gt;" in text for text in texts)
+
+
+def test_a_point_that_stands_for_its_day_is_open_and_says_for_how_many(
+    page: Page, transactional_db: None
+) -> None:
+    push(history("gemm", commits(12), 100.0))
+    series = Series.objects.get()
+    first = series.data.earliest("at")
+    DaySummary.objects.create(datum=first, points=24, low=98.0, high=103.0)
+    Series.objects.update(rolled_up=23, rolled_up_to=first.at)
+    page.goto(series.get_absolute_url())
+    expect(page.locator("[data-history] .main-svg").first).to_be_visible()
+    points = page.evaluate(
+        "document.querySelector('.js-plotly-plot').data.find((one) => one.name === 'point')"
+    )
+    assert points["marker"]["symbol"][:2] == [100, 0]
+    assert "(range of the day 98.00" in points["text"][0]
+    assert "103.0), median of 24 points" in points["text"][0]
+    assert "n = " in points["text"][1]
