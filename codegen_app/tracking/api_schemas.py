@@ -152,6 +152,14 @@ class Reason(Schema):
     reason: str = Field(min_length=1, max_length=500)
 
 
+class DayRow(Schema):
+    """The points of a day, of which a policy deleted all but their median."""
+
+    points: int
+    low: float = Field(description="The smallest value.")
+    high: float = Field(description="The largest value.")
+
+
 class DatumRow(Schema):
     """A point. “at” is the time that orders the history."""
 
@@ -177,6 +185,9 @@ class DatumRow(Schema):
     run: int | None
     conditions: dict[str, Any] | None
     withdrawn: WithdrawnRow | None = Field(description="Null if the point is not withdrawn.")
+    day: DayRow | None = Field(
+        description="The points that it stands for, itself included; null if it stands for itself."
+    )
 
 
 class DataPage(Schema):

@@ -111,7 +111,8 @@ def data_page(
         renamed |= {"samples": "samples", "conditions": "conditions__facts"}
     active = Withdrawal.objects.filter(datum=OuterRef("pk"), restored_at=None)
     rows = rows.annotate(withdrawn=Subquery(active.values(row=_WITHDRAWN)[:1])).order_by("at", "id")
-    rows_values = rows.values(*columns, *renamed.values(), "withdrawn")
+    of_day = {name: f"day_summary__{name}" for name in ("points", "low", "high")}
+    rows_values = rows.values(*columns, *renamed.values(), *of_day.values(), "withdrawn")
     found = sorted(  # each of the two has its index
         chain(*(rows_values.filter(is_trunk=mark)[: limit + 1] for mark in (True, False))),
         key=itemgetter("at", "id"),
@@ -123,6 +124,9 @@ def data_page(
             "samples": None,
             "conditions": None,
             **{name: row[column] for name, column in renamed.items()},
+            "day": {name: row[column] for name, column in of_day.items()}
+            if row["day_summary__points"]
+            else None,
         }
         for row in found[:limit]
     ]

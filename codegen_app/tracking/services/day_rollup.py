@@ -30,7 +30,7 @@ from codegen_app.tracking.services.point_deletion import deletable_alone, delete
 
 KEPT_LATEST = 500
 KEPT_AT_BORDER = CONTEXT_POINTS
-STEP_SERIES = 100
+STEP_SERIES = 50
 _MAX_READ = 20_000  # points of a series at once; a day is cut in two there
 # Where levels begin, with the first and the last of the points that stay at each of them.
 _BORDERS = """

@@ -25,6 +25,7 @@ from codegen_app.tracking.models import (
     Series,
     Source,
 )
+from codegen_app.tracking.queries import histories
 from codegen_app.tracking.services import (
     day_rollup,
     detection,
@@ -206,6 +207,9 @@ def test_pages_files_and_views_say_what_a_point_stands_for(client: Client) -> No
     day = {"day_points": "24", "day_low": "100.0", "day_high": "123.0"}
     assert rows[2] | day == rows[2]
     assert rows[-1]["day_points"] == ""
+    rows, _ = histories.data_page(series.pk, None, 3, with_samples=False)
+    day = {"points": A_DAY, "low": 100.0, "high": 123.0}
+    assert [row["day"] for row in rows[::2]] == [None, day]
     with connection.cursor() as cursor:
         cursor.execute("SELECT day_points, day_low, day_high FROM kiln_read.points ORDER BY at")
         assert cursor.fetchall()[2] == (A_DAY, 100.0, 123.0)
