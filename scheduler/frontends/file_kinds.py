@@ -408,7 +408,13 @@ KINDS: tuple[FileKind, ...] = (
         has_line(r"version https://git-lfs\.github\.com/spec/"),
         "The file itself was not downloaded: run git lfs pull.",
     ),
-    FileKind("results", "a results file of Kiln", _is_results, "Import it.", Use.RESULTS),
+    FileKind(
+        "results",
+        "a results file of Kiln",
+        _is_results,
+        "Its models must be imported first. The import may take a minute.",
+        Use.RESULTS,
+    ),
     FileKind(
         "points", "a file of Kiln's points", _is_kind("kiln points"), "Import it.", Use.POINTS
     ),

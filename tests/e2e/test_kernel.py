@@ -150,6 +150,11 @@ def test_three_builds_are_compared(page: Page, world: World) -> None:
     expect(page).to_have_url(re.compile("shown=2"))
     page.reload()
     expect(page.locator(".diff .changed").first).to_be_visible()
+    left, right = page.locator(".diff .changed").first.locator(".t").all()
+    boxes = left.bounding_box(), right.bounding_box()
+    assert boxes[0] and boxes[1]
+    assert boxes[0]["y"] == boxes[1]["y"], "side by side"
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
 
 
 @pytest.mark.full

@@ -156,10 +156,10 @@ def test_each_kind_of_the_table_has_a_file_here() -> None:
 
 
 def test_recorded_results_and_databases(tmp_path: Path) -> None:
-    packed = next(samples.path("gpt2_2layer").parents[1].glob("results/*.json.gz"))
+    packed = next(samples.path("gpt2_2layer").parents[1].glob("results/*.json.xz"))
     recognition = recognize_file(packed)
     assert (recognition.kind.name, recognition.use) == ("results", Use.RESULTS)
-    plain = of_bytes(gzip.decompress(packed.read_bytes()))
+    plain = of_bytes(lzma.decompress(packed.read_bytes()))
     assert plain.kind.name == "results"
     assert results_file.read(packed).runs
     assert of_bytes(database(tmp_path / "a.db")).kind.name == "sqlite"

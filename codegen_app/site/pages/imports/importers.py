@@ -30,11 +30,7 @@ from scheduler.results import file as results_file
 from scheduler.text import one_line, to_identifier
 
 _LONGEST_NAME = 120
-#: Required besides the permission to import.
-PERMISSIONS: Mapping[Use, str] = {
-    Use.RESULTS: permissions.RETUNE,  # as they record runs
-    Use.POINTS: permissions.TOKENS,  # as sending them to the API needs a token
-}
+_MAX_CANDIDATES = 10_000  # recorded in a request: about a minute
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,10 @@ def import_upload(
 
 def check_permission(use: Use, person: AbstractBaseUser) -> None:
     """Raise ``UserError`` if the person may not import files for this use."""
-    needed = PERMISSIONS.get(use, permissions.IMPORT)
+    if use is Use.RESULTS and not getattr(person, "is_staff", False):
+        raise UserError("only staff may import results files, which are trusted like their author")
+    # Sending points to the API needs a token.
+    needed = permissions.TOKENS if use is Use.POINTS else permissions.IMPORT
     if not person.has_perm(needed):  # type: ignore[attr-defined]
         raise UserError(denial(needed))
 
@@ -106,6 +105,12 @@ def _import_results(upload: Upload) -> Imported:
     suffix = {"gzip": ".gz", "xz": ".xz"}.get(upload.recognition.packing, ".json")
     path = upload.path.rename(upload.path.with_suffix(suffix))
     results = results_file.read(path, settings.API_BODY_MAX_BYTES)
+    candidates = sum(len(task.candidates) for run in results.runs for task in run.tasks)
+    if candidates > _MAX_CANDIDATES:
+        raise UserError(
+            f"{candidates} candidates are more than the {_MAX_CANDIDATES} that the page imports:"
+            f" use `kiln manage import_results FILE`"
+        )
     summary = result_import.record(results, upload.shown_name, upload.person, "import page")
     counts = {
         "new runs": len(summary.new),
