@@ -57,7 +57,7 @@ def requeue_expired() -> None:
 def replace_orphaned_builds() -> None:
     """Request builds again whose compiler is gone."""
     if count := builds.replace_orphaned():
-        log.warning("%d builds were asked for again: their compiler is gone", count)
+        log.warning("%d builds were requested again: their compiler is gone", count)
 
 
 @transaction.atomic

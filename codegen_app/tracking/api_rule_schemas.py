@@ -68,7 +68,7 @@ class RuleProposal(Patterns):
         description="A user name; empty: no owner. Null: the rule does not decide the owner.",
     )
     position: int | None = Field(
-        None, ge=1, le=MAX_RULES, description="The place in the list, from 1. Null: the end."
+        None, ge=1, le=MAX_RULES, description="The position in the list, from 1. Null: the end."
     )
     reason: str = Field(min_length=1, max_length=500)
 
@@ -97,7 +97,7 @@ class RulesList(Schema):
 
 
 class RulePosition(Schema):
-    """A place in the list."""
+    """A position in the list."""
 
     model_config = ConfigDict(extra="forbid")
 

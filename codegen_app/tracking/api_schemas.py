@@ -1,4 +1,4 @@
-"""What is sent to the API beside a body, and what it answers."""
+"""Parameters, headers and responses of the API."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Receipt(Schema):
     )
     branch_points: int = Field(
         0,
-        description="Points of other branches than the trunk. They are shown beside the history,"
+        description="Points of other branches than the trunk. They are shown with the history,"
         " and no changes are found in them.",
     )
     notes: list[str] = Field([], description="What needs attention, and how to mend it.")

@@ -103,7 +103,7 @@ METRICS: Mapping[str, MetricRow] = {
     "sm_clock": MetricRow(
         "SM clock",
         "MHz",
-        "read by the device beside each sample",
+        "read from the device with each sample",
         reading_figure("sm_clock_mhz"),
     ),
 }

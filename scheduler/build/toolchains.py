@@ -150,13 +150,13 @@ def _find_system(search: Search) -> ToolchainResult:
 
 
 def _probe_driver(name: str, driver: Path, search: Search) -> ToolchainResult:
-    """Return a compiler of the machine: the driver, and the ld.lld beside it or in PATH."""
+    """Return a compiler of the machine: the driver, and the ld.lld next to it or in PATH."""
     resolved = driver.resolve()
     linkers = [folder / "ld.lld" for folder in (driver.parent, resolved.parent)]
     linker = next((str(path) for path in linkers if path.is_file()), None)
     linker = linker or (shutil.which("ld.lld", path=search.path) if search.path else None)
     if linker is None:
-        return AbsentToolchain(name, f"{driver} has no ld.lld beside it or in PATH")
+        return AbsentToolchain(name, f"{driver} has no ld.lld next to it or in PATH")
     version = _version((name, str(driver)), resolved, search.cache)
     if isinstance(version, AbsentToolchain):
         return version

@@ -282,7 +282,7 @@ def index_put(
     if any(t.dtype in (DType.BOOL, DType.U8) for t in tensors):
         if len(tensors) > 1:
             raise Unsupported(
-                "a mask beside other indices is not supported: the number of elements depends "
+                "a mask among other indices is not supported: the number of elements depends "
                 "on data"
             )
         return _masked_put(b, self, indexed_dims[0], tensors[0], values, accumulate)

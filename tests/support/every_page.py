@@ -69,7 +69,7 @@ def furnish(graph: Graph) -> None:
     track_factories.budget(problem=["gemm*"])
     track_factories.channel("kernel team", address="https://hooks.example.org/" + "long" * 30)
     Packing.objects.create(graph=graph, key="k", kernels=2)
-    looked_at("a-long-name-of-a-kernel-that-somebody-else-has-made-for-an-instinct-board.s")
+    looked_at("a-long-name-of-a-kernel-that-another-team-wrote-for-an-instinct-board.s")
     User.objects.create_superuser("admin-of-pages", password="secret-secret")
 
 

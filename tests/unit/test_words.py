@@ -12,7 +12,11 @@ ROOT = Path(__file__).parents[2]
 #: Phrases of texts that have a standard term in their place.
 BANNED = re.compile(
     r"cannot be said|costs most|held back|twice quickly|counts from"
-    r"|\b(nobody|somebody|whoever|whatever|elsewhere|anew|unasked|thereby)\b"
+    r"|\b(nobody|somebody|whoever|whatever|elsewhere|anew|unasked|thereby|besides)\b"
+    r"|beside the (default|trunk|history|others)|nothing was gained|won a run"
+    r"|furthest of|own instructions take|keep busy|will wait\b"
+    r"|bound by products|operations of products|source's digest|means by|place in the list"
+    r"|asked for again|not made by|kernel (that )?serves|each chosen|say what became"
     r"|\b(waves|blocks|lanes|registers) an? (SIMD|SM|CU)\b|\bis none\b|AGPRs? of them",
     re.IGNORECASE,
 )
@@ -22,6 +26,7 @@ STORED = {
     "nobody",
     "elsewhere",
     "begin anew",
+    "a pipe that other waves keep busy",
     "compiled elsewhere: imported with its times",
     "A person asked for it: it is built whoever else waits for it",
 }

@@ -222,7 +222,7 @@ def _replace_orphaned(build: Build) -> None:
         _record_failure(build, Rejected(Stage.COMPILE, str(error)))
         return
     compiler = f"{new.toolchain} {new.toolchain_version}"
-    reason = f"asked for again with {compiler}: this compiler, or its headers, has changed"
+    reason = f"requested again with {compiler}: this compiler, or its headers, has changed"
     work.finish(build, State.CANCELLED, stage=Stage.COMPILE, reason=reason)
     build_replaced.send(Build, build=build, new=new)
     build_events.on_build_replaced(build, new)

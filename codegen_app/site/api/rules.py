@@ -128,7 +128,7 @@ def edit_rule(request: HttpRequest, pk: int, body: RuleProposal) -> dict[str, An
     summary="Move a rule",
 )
 def move_rule(request: HttpRequest, pk: int, body: RulePosition) -> dict[str, Any]:
-    """Move a rule to another place in the list. Moving it there again has no effect."""
+    """Move a rule to another position in the list. Moving it there again has no effect."""
     check_parameters(request, ())
     by = triager(request)
     book.move(_get_rule(pk), body.position, by)

@@ -61,12 +61,12 @@ WHERE channel.active AND channel.weekday IS NULL AND alert.kind = ANY(channel.al
             AND {_CHANNEL_MATCHES.format(alert="repeated")}
     )
     AND NOT EXISTS (
-        SELECT 1 FROM codegen_app_alert AS beside
-        JOIN codegen_app_alertevent AS event ON event.alert_id = beside.id
+        SELECT 1 FROM codegen_app_alert AS linked
+        JOIN codegen_app_alertevent AS event ON event.alert_id = linked.id
         JOIN codegen_app_delivery AS told
             ON told.channel_id = channel.id AND told.event_id = event.id
-        WHERE %(first)s IN (beside.duplicate_of_id, beside.downstream_of_id)
-            AND beside.id < alert.id
+        WHERE %(first)s IN (linked.duplicate_of_id, linked.downstream_of_id)
+            AND linked.id < alert.id
     )
 ON CONFLICT DO NOTHING
 """  # noqa: S608 - our own text

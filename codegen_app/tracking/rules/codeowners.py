@@ -117,7 +117,7 @@ def import_owners(file: OwnersFile, reason: str, by: AbstractBaseUser) -> int:
     others = [row for row in rules if row.import_name != file.name]
     if len(others) + len(file.lines) > book.MAX_RULES:
         raise UserError(
-            f"{len(file.lines)} rules beside {len(others)} others: the limit is {book.MAX_RULES}"
+            f"{len(file.lines)} rules and {len(others)} others: the limit is {book.MAX_RULES}"
         )
     place = rules.index(earlier[0]) if earlier else len(others)
     people = User.objects.in_bulk({line.owner for line in file.lines}, field_name="username")

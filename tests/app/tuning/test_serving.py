@@ -339,7 +339,7 @@ class TestBundles:
         line = {"node": node.name, "selected": old, "instead": used, "sizes": ""}
         assert line in twin["not_made"]
         wrapper = reader.get(node.graph.get_absolute_url(), {"view": "wrapper"})
-        assert f"the selected kernel {old} is not made" in wrapper.content.decode()
+        assert f"the selected kernel {old} is not generated" in wrapper.content.decode()
 
     @pytest.mark.full
     def test_what_this_generator_made_is_not_made_again_to_show_a_page(

@@ -89,7 +89,7 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
             "Calls",
             lambda row: row.calls or None,
             Kind.WHOLE,
-            note="nodes that its kernel serves",
+            note="nodes that use its kernel",
             shown=False,
         ),
         Column("kernel", "Kernel", kernel_text, Kind.CODE),

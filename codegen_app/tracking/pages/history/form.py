@@ -97,7 +97,7 @@ class HistoryForm(QueryForm):
     """The axes, without ``x`` the one that suits the points; ``with``: series beside the page's
     own; ``until``: the time of the latest point shown; ``from`` and ``to``: the chart's zoom, which
     it reads itself; ``change``: the change whose neighbourhood is shown alone; ``branch``: the
-    branch whose points are shown beside the history, or ``ALL_BRANCHES``."""
+    branch whose points are shown with the history, or ``ALL_BRANCHES``."""
 
     x = DefaultChoiceField(("", TIME, REVISION))
     scale = DefaultChoiceField((LINEAR, LOG, RELATIVE))

@@ -84,7 +84,7 @@ class HistoryPage:
     the settings in effect for the series; ``changes`` are the latest of all shown series,
     ``more_changes``: there are more; ``node`` links to the problem's node if the problem is ours;
     ``alike`` are other series of the same metric of that problem: at other sizes, on other devices;
-    ``branches`` are those with the newest points beside the history, and ``untracked`` is why there
+    ``branches`` are those with the newest points shown as well, and ``untracked`` is why there
     is no history, if all points are of branches."""
 
     head: SeriesHead

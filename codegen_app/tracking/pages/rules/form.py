@@ -110,7 +110,7 @@ class RuleForm(PatternsForm):
         error_messages={"invalid_choice": "%(value)s has no account that may triage alerts."},
     )
     position = forms.IntegerField(
-        label="Place in the list",
+        label="Position in the list",
         required=False,
         min_value=1,
         max_value=MAX_RULES,

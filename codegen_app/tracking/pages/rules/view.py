@@ -62,7 +62,7 @@ def move_rule(request: HttpRequest, pk: int) -> HttpResponse:
     if to.isdecimal() and len(to) < 7:
         _attempt(request, lambda: book.move(row, int(to), by), f"Moved. {_APPLIED}")
     else:
-        messages.error(request, "Place in the list: enter a number from 1 on.")
+        messages.error(request, "Position in the list: enter a number from 1 on.")
     return redirect("rules")
 
 

@@ -62,7 +62,7 @@ def default_config(problem: ReductionProblem) -> Config:
                     return config
                 if keep:
                     break
-    raise AssertionError("one thread a row always serves")
+    raise AssertionError("one thread per row is always legal")
 
 
 def _default_lanes(problem: ReductionProblem, vector: int) -> int:
