@@ -21,7 +21,8 @@ class DeviceGroup:
 
 @dataclass(frozen=True)
 class WorkerRow:
-    """One worker process and what it can run on."""
+    """One worker process and what it can run on. It builds revisions of ``repositories`` for
+    bisections."""
 
     name: str
     host: str
@@ -31,6 +32,7 @@ class WorkerRow:
     absent: tuple[Mapping[str, Any], ...]
     toolchains: tuple[Any, ...]
     fence: tuple[Mapping[str, Any], ...]
+    repositories: tuple[str, ...]
     seen_at: datetime
     id: int
     remote: bool
@@ -69,6 +71,7 @@ def worker_rows() -> tuple[WorkerRow, ...]:
             absent=tuple(worker.absent),
             toolchains=tuple(worker.toolchains),
             fence=tuple(worker.fence),
+            repositories=tuple(row["name"] for row in worker.repositories),
             control_label=Control(worker.control).label,
             control_by=worker.control_by.get_username() if worker.control_by else "",
         )

@@ -290,11 +290,11 @@ def _step(bisection: Bisection) -> None:
         _finish(bisection, BisectionState.DONE, culprit=window[narrowed.bad].revision)
         return
     if narrowed.next is None:
-        reason = (
-            f"{narrowed.bad - narrowed.good - 1} revisions before {window[narrowed.bad].revision}"
-        )
-        obstacle = "have no clear recorded values" if is_recorded else "could not be told apart"
-        _finish(bisection, BisectionState.STOPPED, reason=f"{reason} {obstacle}")
+        count = narrowed.bad - narrowed.good - 1
+        revisions = f"{count} revision{'' if count == 1 else 's'}"
+        obstacle = "without clear recorded values" if is_recorded else "that could not be measured"
+        reason = f"{revisions} before {window[narrowed.bad].revision} {obstacle}"
+        _finish(bisection, BisectionState.STOPPED, reason=reason)
         return
     revision = window[narrowed.next].revision
     measured = set(_requests(bisection).values_list("revision", flat=True))

@@ -120,7 +120,7 @@ def test_suspects_that_cannot_be_measured_are_left(
             answer(trunk)
     row = Bisection.objects.get()
     assert (row.state, row.culprit) == (BisectionState.STOPPED, None)
-    assert "could not be told apart" in row.reason
+    assert "that could not be measured" in row.reason
     remaining = {part.revision.name for part in walk.remaining(walk.window_of(row))}
     assert remaining == {f"c{n}" for n in range(STEP - 2, STEP + 4)}
 
@@ -253,7 +253,7 @@ def test_recorded_points_decide_without_measuring(
     revisions = trunk[STEP - 3 : STEP + 3]
     row = walk.start(alert, 20, person, BisectionMeans.RECORDED)
     assert (row.state, row.culprit) == (BisectionState.STOPPED, None)
-    assert "have no clear recorded values" in row.reason
+    assert "without clear recorded values" in row.reason
     point_storage.store([value(revision) for revision in revisions], Source.API)
     row = walk.start(alert, 20, person, BisectionMeans.RECORDED)
     assert (row.state, row.culprit) == (BisectionState.DONE, revision(f"c{STEP}"))

@@ -302,9 +302,11 @@ def test_only_who_can_build_is_offered(
     body = {"limit": "20", "means": "worker"}
     page = client.post(f"/alerts/{alert.pk}/bisect", body, follow=True).content.decode()
     assert "The first revision was queued" in page
+    assert "Waiting" not in page and "Requests to senders" not in page
     settings.BISECT_COMMANDS = {}
     assert not building.queued_steps().exists(), "this host builds nothing"
     Worker.objects.update(queues=[], stopped_at=timezone.now())
+    assert "Waiting: no worker that builds" in client.get(address).content.decode()
     walk.cancel(Bisection.objects.get(), person)
     with pytest.raises(UserError, match="no worker that builds"):
         start(alert, person)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -153,7 +153,8 @@ class BisectedRevision:
 @dataclass(frozen=True)
 class BisectionRow:
     """The search for the revision that made a change. ``suspects`` of ``revisions`` may have made
-    it; ``culprit`` did. ``ratio`` is that of the change."""
+    it; ``culprit`` did. ``ratio`` is that of the change. ``waiting`` says why no worker builds the
+    next revision now."""
 
     id: int
     series: str
@@ -167,6 +168,7 @@ class BisectionRow:
     culprit: str
     culprit_url: str
     reason: str
+    waiting: str
     limit: int
     measured: int
     suspects: int
@@ -223,7 +225,7 @@ def alert_actions(pk: int) -> AlertActions:
     )
     remeasured, models = _remeasurement_rows(alert), device_models()
     requests = list(
-        MeasurementRequest.objects.filter(alert=alert)
+        MeasurementRequest.objects.filter(alert=alert, build__isnull=True)
         .select_related("series", "revision")
         .order_by("-pk")[:MAX_SHOWN]
     )
@@ -237,7 +239,8 @@ def alert_actions(pk: int) -> AlertActions:
         )
         for row in requests
     )
-    bisections = _bisection_rows(alert)
+    builders = repository_builders()
+    bisections = _bisection_rows(alert, builders)
     return AlertActions(
         alert_id=pk,
         title=str(alert),
@@ -249,7 +252,7 @@ def alert_actions(pk: int) -> AlertActions:
         senders=Offer(
             len(sent) - generated, ("generated series cannot be measured",) if generated else ()
         ),
-        bisect=_bisect_options(alert, changes[:MAX_SERIES]),
+        bisect=_bisect_options(alert, changes[:MAX_SERIES], builders),
         bisect_limit=walk.DEFAULT_LIMIT,
         runs=run_rows,
         measured=remeasured,
@@ -279,9 +282,10 @@ def _remeasurement_offer(changes: Sequence[Change], models: set[tuple[str, str]]
     return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
 
 
-def _bisect_options(alert: Alert, changes: Sequence[Change]) -> tuple[BisectOption, ...]:
-    """Return the means of a bisection, those that measure first (4 queries)."""
-    builders = repository_builders()
+def _bisect_options(
+    alert: Alert, changes: Sequence[Change], builders: Mapping[str, RepositoryBuilders]
+) -> tuple[BisectOption, ...]:
+    """Return the means of a bisection, those that measure first (3 queries)."""
     options = []
     for means in (BisectionMeans.WORKER, BisectionMeans.SENDERS, BisectionMeans.RECORDED):
         reasons = [walk.blocked_reason(alert, change, means, builders) for change in changes]
@@ -291,7 +295,8 @@ def _bisect_options(alert: Alert, changes: Sequence[Change]) -> tuple[BisectOpti
         note = ""
         if first is not None and means is not BisectionMeans.RECORDED:
             count = walk.count_between(alert, first)
-            note = f"measures about {count.bit_length()} of {count} revisions"
+            revisions = f"{count} revision{'' if count == 1 else 's'}"
+            note = f"measures about {count.bit_length()} of {revisions} in between"
             if means is BisectionMeans.WORKER:
                 repository = first.revision.repository
                 note += "; " + _builders_note(repository, builders[repository])
@@ -317,18 +322,22 @@ def _builders_note(repository: str, builders: RepositoryBuilders) -> str:
         for row in done.only("started_at", "finished_at")[:_TIMED_STEPS]
         if row.finished_at and row.started_at
     ]
-    took = f", {np.median(times):.1f} min by the last {len(times)}" if times else ""
+    took = f" (median of the last {len(times)}: {np.median(times):.1f} min)" if times else ""
     return f"{', '.join(builders.workers)}: at most {builders.minutes} min per revision{took}"
 
 
-def _bisection_rows(alert: Alert) -> tuple[BisectionRow, ...]:
+def _bisection_rows(
+    alert: Alert, builders: Mapping[str, RepositoryBuilders]
+) -> tuple[BisectionRow, ...]:
     bisections = Bisection.objects.filter(alert=alert)
     rows = list(bisections.select_related("series", "good", "bad", "culprit")[:MAX_BISECTIONS])
     links = revision_links(row.culprit for row in rows) if rows else RevisionLinks({})
-    return tuple(_bisection_row(row, links) for row in rows)
+    return tuple(_bisection_row(row, links, builders) for row in rows)
 
 
-def _bisection_row(row: Bisection, links: RevisionLinks) -> BisectionRow:
+def _bisection_row(
+    row: Bisection, links: RevisionLinks, builders: Mapping[str, RepositoryBuilders]
+) -> BisectionRow:
     window = walk.window_of(row)
     requests = dict(
         MeasurementRequest.objects.filter(bisection=row, answered_at=None, withdrawn_at=None)
@@ -358,7 +367,8 @@ def _bisection_row(row: Bisection, links: RevisionLinks) -> BisectionRow:
         for step in (builds.get(part.revision.pk),)
         if part.values or part.skipped or part.revision.pk in requests
     ]
-    culprit = row.culprit
+    culprit, repository = row.culprit, row.bad.repository
+    is_built = row.is_open and row.means == BisectionMeans.WORKER
     return build_row(
         BisectionRow,
         row,
@@ -367,6 +377,11 @@ def _bisection_row(row: Bisection, links: RevisionLinks) -> BisectionRow:
         good=str(row.good),
         bad=str(row.bad),
         ratio=row.after / row.before,
+        waiting=(
+            f"no worker that builds {repository} is online"
+            if is_built and repository not in builders
+            else ""
+        ),
         culprit=str(culprit) if culprit else "",
         culprit_url=links.commit(culprit) if culprit else "",
         measured=sum(part.side is not None for part in window[1:-1]),
