@@ -244,7 +244,7 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
 
 @pytest.mark.full
 def test_a_long_listing_is_loaded_where_it_is_looked_at(page: Page, world: World) -> None:
-    """Twenty thousand lines: the page has the first thousand, the others come when needed."""
+    """Twenty thousand lines: the page has a few hundred, the others come when needed."""
     build = Build.objects.get(kernel=world.kernels[0], target="gfx1100")
     assert build.listing is not None
     text = artifacts.read(build.listing).decode()
@@ -256,7 +256,7 @@ def test_a_long_listing_is_loaded_where_it_is_looked_at(page: Page, world: World
     page.goto(f"{world.kernels[0].get_absolute_url()}?build={build.pk}")
     listing = page.locator("[data-pane=listing]")
     expect(listing.locator(".l").first).to_be_attached()
-    assert listing.locator(".l").count() == 1000
+    assert 250 <= listing.locator(".l").count() <= 1000
     height = listing.evaluate("pane => pane.scrollHeight")
     assert height > 20_000 * 18
 

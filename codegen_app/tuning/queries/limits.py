@@ -22,6 +22,7 @@ from scheduler.tuning import roofline
 from scheduler.tuning.work import Work
 
 _MAX_RESULTS = 2000
+_NEAR_LIMIT = 1.5
 BOUND_TEXTS = {"memory": "memory bandwidth", "products": "matrix rate"}
 
 
@@ -29,7 +30,8 @@ BOUND_TEXTS = {"memory": "memory bandwidth", "products": "matrix rate"}
 class MeasuredPoint(MeasuredRow):
     """The current measurement of a kernel on a GPU. ``share`` is the achieved part of the board's
     limit, None if the board is not in the table; ``bound`` is the resource that sets the limit
-    (memory, products), ``least_ns`` the limit."""
+    (memory, products), ``least_ns`` the limit. ``memory_share`` and ``products_share`` are the used
+    parts of the board's bandwidth and matrix rate."""
 
     result: int
     kernel: str
@@ -43,6 +45,13 @@ class MeasuredPoint(MeasuredRow):
     share: float | None
     least_ns: float | None
     bound: str
+    memory_share: float | None
+    products_share: float | None
+
+    @property
+    def is_near_limit(self) -> bool:
+        """Whether it takes at most ``_NEAR_LIMIT`` times its lower bound."""
+        return self.share is not None and self.share >= 1 / _NEAR_LIMIT
 
     @property
     def bound_text(self) -> str:
@@ -176,6 +185,8 @@ def limits(
             share=limit.least_ns / time_ns if limit else None,
             least_ns=limit.least_ns if limit else None,
             bound=limit.bound if limit else "",
+            memory_share=limit.memory_ns / time_ns if limit else None,
+            products_share=limit.products_ns / time_ns if limit else None,
         )
         points.append(point)
     here = [point for point in points if _key(point.bindings, used) == shown_sizes]

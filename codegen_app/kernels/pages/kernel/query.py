@@ -344,7 +344,8 @@ def kernel_page(
     ``GeneratedKernel.DoesNotExist``.
 
     ``build_id`` and ``node_id`` select the build and the use to show; by default, or if they are
-    not this kernel's, the first finished build for ``target``, else of all, and the first use.
+    not this kernel's, the first finished build for ``target``, else for a target that the kernel
+    was measured on, else of all, and the first use.
     ``sizes`` is the index of the known sizes for the limits, ``view`` names the build's text that
     is its listing. ``model`` is the modelling shown with its build, its launch, and the start of
     its timeline; by default, or if it is not this kernel's, the newest of the build's.
@@ -366,7 +367,12 @@ def kernel_page(
     model_id, launch, at = model
     build_id = next((row.build for row in rows if row.id == model_id and row.is_shown), build_id)
     requested = [row for row in builds if row.id == build_id]
-    complete = [row for row in builds if row.state == State.DONE]
+    results = _results(kernel)
+    measured_on = {row.environment.target for row in results if not row.emulated}
+    complete = sorted(
+        (row for row in builds if row.state == State.DONE),
+        key=lambda row: row.target not in measured_on,
+    )
     of_target = [row for row in [*complete, *builds] if row.target == target]
     build = next(iter([*requested, *of_target, *complete, *builds]), None)
     views = build.views if build else ()
@@ -391,7 +397,6 @@ def kernel_page(
     modelled_row = next((row for row in of_build if row.id == model_id), newest)
     report = load_report(modelled_row.id) if modelled_row else None
     modelled = modelled_view(report, listing, launch, at) if report else None
-    results = _results(kernel)
     counting = _counting(results, build.target if build else "")
     return KernelPage(
         name=kernel.name,
