@@ -12,7 +12,7 @@ export function bindColumns(root, split) {
     const shown = [...all];
     const cut = () => room(pane) < widest + 2;
     pane.dataset.columns = shown.join(" ");
-    while (shown.length && cut()) {
+    while (shown.length > 1 && cut()) {
       shown.shift();
       pane.dataset.columns = shown.join(" ");
     }
