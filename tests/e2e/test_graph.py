@@ -22,6 +22,8 @@ def test_a_selection_is_shared_with_the_table_and_the_address(page: Page, world:
     expect(row).to_have_attribute("aria-selected", "true")
     expect(boxes.nth(1)).to_have_class(ON)
     expect(page).to_have_url(re.compile("scheduled=op1"))
+    node = page.locator(".graph-status").get_by_role("link", name="Open")
+    expect(node).to_have_attribute("href", world.nodes[1].get_absolute_url())
 
     page.locator("#scheduled tbody tr").nth(2).locator("td.num").first.click()
     expect(boxes.nth(2)).to_have_class(ON)
@@ -97,6 +99,7 @@ def test_modules_open_and_close_with_their_sums(page: Page, world: World) -> Non
 def test_search_finds_what_is_inside_a_closed_module(page: Page, world: World) -> None:
     in_modules(world)
     page.goto(world.graph.get_absolute_url())
+    expect(page.locator(".graph-view .node")).to_have_count(3)
     page.get_by_role("button", name="Collapse all").click()
     expect(page.locator(".graph-view .node")).to_have_count(2)
     page.get_by_label("Find a node in the graph").fill("gelu_1")

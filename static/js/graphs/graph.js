@@ -163,6 +163,8 @@ class GraphView {
     address.searchParams.set(this.root.dataset.parameter, name);
     history.replaceState(null, "", address);
     this.output.textContent = this.selectionText(name);
+    const { url } = this.model.boxes.get(name);
+    Object.assign(this.root.querySelector("[data-graph-open]"), { href: url, hidden: !url });
   }
 
   // The selected box, and how often its kernel is called.
