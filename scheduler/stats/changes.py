@@ -164,7 +164,7 @@ def resume_level(
 
 
 def _noise_of_neighbours(logs: Array) -> float:
-    """Return the noise that the differences of neighbours show, whatever levels they lie on."""
+    """Return the noise that the differences of neighbours show, on any levels."""
     return median(np.abs(logs[1:] - logs[:-1])) * _NOISE_PER_DIFFERENCE
 
 

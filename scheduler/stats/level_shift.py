@@ -148,7 +148,7 @@ def _one_sided_shift(level: Reference, distances: Array, settings: Settings) -> 
 
 
 def _clear_shift(level: Reference, distances: Array, settings: Settings) -> float:
-    """Return how far all values lie off, as a fraction of what is clear whatever the noise; 0 if
+    """Return how far all values lie off, as a fraction of what is clear with any noise; 0 if
     they do not form a separate level, or if values as far off were seen too often before."""
     sign = 1.0 if distances[0] > 0 else -1.0
     magnitudes = sign * distances

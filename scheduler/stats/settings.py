@@ -31,7 +31,7 @@ class Settings:
     """A level of fewer values may not have shown all its noise yet (a second mode, a spike)."""
 
     young: float = 1.0
-    """How much the thresholds grow beside a level of very few values; a settled level adds
+    """How much the thresholds grow for a level of very few values; a settled level adds
     nothing."""
 
     many: int = 12
@@ -83,7 +83,7 @@ class Settings:
     observed: spikes come in bursts, and a mode lasts for some values."""
 
     clear: float = 8.0
-    """How far all values must lie off, near each other, to be a change whatever the noise: a mode
+    """How far all values must lie off, near each other, to be a change with any noise: a mode
     never seen is not expected that far off."""
 
     alike: float = 0.2

@@ -1,4 +1,4 @@
-"""Finds a change of spread: values that vary more, or less, than before, around whatever level.
+"""Finds a change of spread: values that vary more, or less, than before, around any level.
 
 A change of the noise is no change of the level. Distances from the median of the neighbours are
 compared by the squared normal scores of their ranks (Klotz's test), which depend on neither the

@@ -74,7 +74,7 @@ class MeasuredSeries:
     ``interval`` replaces samples that are missing; it is used only without samples. ``values`` are
     the times of single runs, if the samples are of fewer; they are compared with a history.
     ``groups`` are further groups that it counts in. ``unusable`` says why it cannot be compared,
-    whatever its samples are.
+    for any samples.
     """
 
     series: str

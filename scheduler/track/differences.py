@@ -49,7 +49,7 @@ ENVIRONMENT = (
 @dataclass(frozen=True)
 class Difference:
     """One difference. ``name`` says which item of an aspect with several (a setting, a reading);
-    ``here`` whether it changed where the level moved: one that changed elsewhere explains nothing
+    ``here`` whether it changed where the level moved: one that changed at another explains nothing
     but is shown all the same."""
 
     aspect: Aspect

@@ -2,7 +2,7 @@
 
 Nothing in it was measured. Every series says so: ``LABEL`` begins its name, its hosts and its
 revisions, and every view shows it. The rules of ``causes`` are tested against it, since the true
-cause of every change is known, and the demo shows it beside real histories.
+cause of every change is known, and the demo shows it next to real histories.
 
 Machines change under the series that run on them (driver, compiler, clocks, the device itself);
 kernels change by commits and by tuning. Most commits and some upgrades make no difference to most

@@ -2,7 +2,7 @@
 
 Names have ``*`` for any characters and ``?`` for one, and ignore the case of ASCII letters. Paths
 have the syntax of CODEOWNERS, so that lines of such a file serve as they are. Matching takes at
-most the product of both lengths, whatever the pattern.
+most the product of both lengths, for every pattern.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 overlaps the change's; else a new one. Changes are those of trunks.
 
 What was old when it was found is history. It joins open alerts and history; what is new does not
-join history, since nobody is notified of that.
+join history, since that sends no notification.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def is_old(change: Change) -> bool:
 
 def was_old(series: Series, shown_at: datetime, found_at: datetime) -> bool:
     """Return whether something was found more than ``KILN_HISTORY_DAYS`` after the point that
-    showed it. A generated history shows what alerts look like, whatever its age."""
+    showed it. A generated history shows what alerts look like at any age."""
     if not settings.HISTORY_DAYS or series.is_generated:
         return False
     return found_at - shown_at > timedelta(days=settings.HISTORY_DAYS)
@@ -150,7 +150,7 @@ def _create(targets: Sequence[GroupedAlert], joining: Sequence[Change]) -> set[i
 def _groups(
     alerts: Mapping[int, Alert], removed: Collection[Change]
 ) -> tuple[AlertGroups, dict[int, GroupedAlert]]:
-    """Return the alerts that changes may join, also by key (2 queries). An alert that somebody
+    """Return the alerts that changes may join, also by key (2 queries). An alert that was
     closed is joined by changes of its own revision only."""
     reduced = {row.alert_id for row in removed} & alerts.keys()
     emptied = {key for key, alert in alerts.items() if alert.state == AlertState.INVALID}

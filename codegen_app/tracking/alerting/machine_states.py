@@ -102,7 +102,7 @@ def _close_alerts() -> int:
         # Who sets points aside refers to the alert, after locking the series that are locked below.
         locked = Alert.objects.select_for_update(no_key=True)
         alert = locked.filter(is_open, pk=pk).first()
-        if alert is None:  # somebody closed it
+        if alert is None:  # it was closed
             continue
         set_aside.restore(pk, since)
         columns = {"state": AlertState.FIXED.value}

@@ -46,7 +46,7 @@ _END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC)
 REJECTED = (AlertState.EXPECTED, AlertState.INVALID)
 
 # Each change's first point at the new level, and the times of measurement between which it moved:
-# the detector may place a change a point or two beside where it was.
+# the detector may place a change a point or two off.
 _WINDOWS = """
 SELECT change.id, first.measured_at,
     COALESCE((

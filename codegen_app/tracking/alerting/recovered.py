@@ -1,7 +1,7 @@
 """Alerts that have been back at the previous level for days: Kiln closes them as fixed.
 
-Later points that disprove the recovery reopen them (``creation``). An alert that somebody reopened
-stays open until it recovers anew.
+Later points that disprove the recovery reopen them (``creation``). A reopened alert
+stays open until it recovers again.
 """
 
 from __future__ import annotations

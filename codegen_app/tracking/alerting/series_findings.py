@@ -149,7 +149,7 @@ def _store_findings(
     now: datetime,
 ) -> list[Alert]:
     """Update the figures of findings that are shown again, and raise alerts of new ones; return
-    these alerts, but not those of series that ended long ago. An alert that somebody closed stays
+    these alerts, but not those of series that ended long ago. A closed alert stays
     closed as long as the finding lasts."""
     raised = []
     for kind, course in shown.items():
@@ -186,7 +186,7 @@ def _store_findings(
 
 
 def _reopened(series: Series, kind: AlertKind) -> SeriesFinding | None:
-    """Return an ended finding whose alert somebody opened again: a series has one open alert of a
+    """Return an ended finding whose alert was reopened: a series has one open alert of a
     kind (1 query)."""
     is_open = Q(series=series, kind=kind, alert__state__in=OPEN_ALERT_STATES)
     return SeriesFinding.objects.filter(is_open).select_related("alert").first()

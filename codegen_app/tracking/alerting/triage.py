@@ -67,9 +67,9 @@ def set_state(
 def assign(
     alerts: Collection[int], to: AbstractBaseUser | None, by: AbstractBaseUser
 ) -> TriageAction:
-    """Assign alerts to somebody, or to nobody.
+    """Assign alerts to an account, or to none.
 
-    Raises ``UserError`` for somebody who may not triage.
+    Raises ``UserError`` for an account that may not triage.
     """
     if isinstance(to, User) and not to.has_perm(permissions.TRIAGE):
         raise UserError(

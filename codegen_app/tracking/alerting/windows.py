@@ -121,7 +121,7 @@ class GroupedAlert:
 
     def admits(self, window: Window, cause: CauseClass, *, is_old: bool) -> bool:
         """Return whether a change may be part of the alert. What is new does not join history,
-        since nobody is notified of that."""
+        since that sends no notification."""
         if self.alert.state == AlertState.HISTORY and not is_old:
             return False
         if not may_share_alert(cause, self.cause_class):

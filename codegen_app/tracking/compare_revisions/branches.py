@@ -67,7 +67,7 @@ WHERE tip.id = ANY(%(tips)s) AND COALESCE(recorded.id, earlier.id) IS NOT NULL
 
 @dataclass(frozen=True)
 class TrunkComparison:
-    """A branch's revision beside the trunk's at its merge base. ``ratio`` is the slowdown with its
+    """A branch's revision against the trunk's at its merge base. ``ratio`` is the slowdown with its
     95% interval, None if it cannot be computed (``reason``); above 1 is slower, also for metrics
     where higher is better. ``is_recorded``: the merge base was sent with the results; else it is
     the last revision of the trunk that was measured before the branch."""

@@ -178,7 +178,7 @@ def detection_inputs(pending: Sequence[PendingSeries]) -> list[DetectionInput]:
             last=KnownChange(split, last.n_before, last.n_after) if last else None,
         )
         inputs.append(DetectionInput(waiting, window, live, last))
-    # Runs of one revision are told apart by their conditions; elsewhere these do not matter.
+    # Runs of one revision are told apart by their conditions; for other points these do not matter.
     for row in inputs:
         revisions, used = row.window.points.revisions, row.window.points.conditions
         differ = (revisions[1:] == revisions[:-1]) & (used[1:] != used[:-1])

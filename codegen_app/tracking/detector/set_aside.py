@@ -2,7 +2,7 @@
 the time on at which the machine is back.
 
 A point that is set aside has a ``Withdrawal`` of the alert. Each function is one statement,
-whatever the number of points: a machine may have thousands of series.
+for any number of points: a machine may have thousands of series.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Alert(models.Model):
     latest at ``revision``, which is at ``at``: the part that the windows of all its changes share
     (``alerting.windows``). Without an earlier point, ``good_revision`` and ``since`` are null.
     ``commits`` are those of the window in a Git mirror (``alerting.commits``): null until they are
-    read. In the state ``history`` its changes were old when they were found: nobody was notified.
+    read. In the state ``history`` its changes were old when they were found, and not notified.
     ``n_series`` and ``worst_ratio`` (after / before, the one furthest from 1) are stored for lists.
     ``recovered_at``: the place in the history of the point since which all its series are back at
     the earlier level, which suggests "fixed" and decides nothing; for missing data, when the first

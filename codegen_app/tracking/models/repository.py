@@ -39,7 +39,7 @@ class Repository(models.Model):
     Its trunk are the revisions without a branch and those of ``default_branch``: one name, or
     several separated by spaces if the branch was renamed. It is blank until a client sends it or an
     administrator sets it; until then, the trunk are the branches of ``AUTOMATIC_TRUNK``. After a
-    change, points are marked anew, series by series, in the order of their numbers:
+    change, points are marked again, series by series, in the order of their numbers:
     ``marked_series`` is the last one that is done, null if all are (``services/trunk.py``).
 
     ``commit_url`` and ``compare_url`` are the addresses of a commit and of the commits between two;

@@ -98,7 +98,7 @@ class PatternRule(PatternSet):
 
 class RuleSweep(models.Model):
     """The one row that says how far the series have been matched with the rules since these last
-    changed: up to the key ``done_to``, null if all were. Whoever changes rules locks it."""
+    changed: up to the key ``done_to``, null if all were. A change of rules locks it."""
 
     done_to = models.BigIntegerField(null=True, blank=True)
 

@@ -1,4 +1,4 @@
-"""Histories: a figure of a problem over time, whoever measured it."""
+"""Histories: a figure of a problem over time, from any source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Series(models.Model):
 
     ``digest`` covers all these (``scheduler.results.points.model.SeriesKey``): a new kernel, driver
     or compiler version continues the series. ``own_problem`` is the row for figures of Kiln's own
-    problems, whose digest is then part of the identity; else ``problem`` is a name that somebody
+    problems, whose digest is then part of the identity; else ``problem`` is a name that a client
     sent. ``better`` says which direction is an improvement.
 
     ``points``, ``first_at`` and ``last_at`` are stored besides the points, for lists that must not

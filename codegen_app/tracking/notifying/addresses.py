@@ -29,7 +29,7 @@ _NAT64 = ip_network("64:ff9b::/96")
 # Networks that ``is_global`` counts as public, in whole or in part, or in some versions of Python:
 # protocols between routers, Azure's host agent (its metadata and DNS), AS112's and relays' anycast,
 # documentation (RFC 9637), segment routing (RFC 9602), and IPv4 addresses written as IPv6 (RFC
-# 4291: compatible, translated), in whatever network.
+# 4291: compatible, translated), in any network.
 _NOT_PUBLIC = tuple(
     map(
         ip_network,

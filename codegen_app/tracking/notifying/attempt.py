@@ -41,7 +41,7 @@ class Attempt:
 
     @classmethod
     def permanent(cls, error: str, status: int | None = None) -> Attempt:
-        """Return a failure that stays until somebody changes something."""
+        """Return a failure that lasts until the channel or its receiver is changed."""
         return cls(Outcome.PERMANENT, _line(error), status)
 
 

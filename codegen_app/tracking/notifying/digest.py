@@ -53,7 +53,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Digest:
-    """What happened from ``since`` to ``until``; ``is_test``: somebody requested it on the page.
+    """What happened from ``since`` to ``until``; ``is_test``: requested on the page.
     ``n_series`` series have points of the period."""
 
     channel: str

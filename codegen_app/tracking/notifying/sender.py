@@ -151,7 +151,7 @@ def backoff_s(attempts: int, asked_s: float = 0.0) -> float:
     """Return the seconds until the next attempt: growing, at least what the receiver requested, and
     partly random, so that joint failures are not retried together."""
     grown = min(_FIRST_WAIT_S * _GROWTH ** min(attempts - 1, 20), _MAX_WAIT_S)
-    jitter = grown * random.uniform(0.75, 1.0)  # noqa: S311 - nobody gains by knowing it
+    jitter = grown * random.uniform(0.75, 1.0)  # noqa: S311 - it is no secret
     return float(max(jitter, min(asked_s, _MAX_RETRY_AFTER_S)))
 
 
@@ -185,7 +185,7 @@ def _prepare_send(delivery: Delivery) -> Callable[[], Attempt]:
 
 
 def _is_digest(delivery: Delivery) -> bool:
-    """Return whether a delivery is a digest, whatever its channel has become since; a test is what
+    """Return whether a delivery is a digest, also if its channel was changed since; a test is what
     the channel gets now."""
     if delivery.event is not None:
         return False

@@ -36,7 +36,7 @@ def post(
     within_s: float = TIMEOUT_S,
 ) -> Attempt:
     """Send the body once. Only the status of the response counts, and its body is never shown:
-    otherwise whoever may add a channel could read other servers."""
+    otherwise a user who may add a channel could read other servers."""
     end = time.monotonic() + within_s
     try:
         to = addresses.parse(url)
@@ -70,7 +70,7 @@ def _resolve(to: Address, allowed: Sequence[IpNetwork], end: float) -> list[IpAd
     def ask() -> None:
         try:
             answers.put(addresses.resolve(to.host, to.port, allowed))
-        except Exception as error:  # noqa: BLE001 - raised where somebody waits for it
+        except Exception as error:  # noqa: BLE001 - raised in the thread that waits for it
             answers.put(error)
 
     threading.Thread(target=ask, name="resolver", daemon=True).start()

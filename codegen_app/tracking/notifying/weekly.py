@@ -33,7 +33,7 @@ def enqueue_due(now: datetime | None = None) -> int:
 
 def enqueue_rest(channel: Channel) -> None:
     """Write the delivery of what no digest covered yet, before the channel gets one message for
-    each event: nobody was told of it."""
+    each event: no notification was sent."""
     now = timezone.now()
     if _enqueue(channel, now, now):
         queue.notify(queue.Kind.NOTIFY)

@@ -1,4 +1,4 @@
-"""What a message says in words, whatever its format: a headline, and a few lines per series."""
+"""The text of a message in every format: a headline, and a few lines per series."""
 
 from __future__ import annotations
 

@@ -123,13 +123,13 @@ class AlertRow:
 
     @property
     def proposes_fixed(self) -> bool:
-        """Whether later points are back at the level before and nobody has closed the alert."""
+        """Whether later points are back at the level before and the alert is open."""
         return self.recovered_at is not None and self.is_open
 
 
 @dataclass(frozen=True)
 class UndoableAction:
-    """The last action of somebody that was not undone."""
+    """The last action of a user that was not undone."""
 
     act: UUID
     kind: str

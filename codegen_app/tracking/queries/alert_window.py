@@ -19,7 +19,7 @@ MAX_COMMITS = 50
 @dataclass(frozen=True)
 class WindowCommit:
     """A commit of the window; ``text`` is its short name. ``at``, ``subject`` and ``author`` are
-    empty if nobody sent them."""
+    empty if none were sent."""
 
     name: str
     text: str

@@ -26,7 +26,7 @@ from scheduler.track.resources import is_emulated
 from scheduler.track.units import format_value, unit_factor
 
 MAX_SERIES = 500
-"""Series of one budget: the levels of more are not read while somebody waits."""
+"""Series of one budget: the levels of more are not read during a request."""
 RECENT = timedelta(days=14)
 """A series without a point for longer is named: its level may be out of date."""
 WEEKS = 26

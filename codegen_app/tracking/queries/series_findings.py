@@ -66,7 +66,7 @@ def finding_row(finding: SeriesFinding) -> FindingRow:
 
 
 def current_findings(series: int) -> tuple[FindingRow, ...]:
-    """Return what currently holds of a series, also if somebody closed its alert (1 query)."""
+    """Return what currently holds of a series, also if its alert was closed (1 query)."""
     rows = SeriesFinding.objects.filter(series=series, ended_at=None)
     return tuple(map(finding_row, rows.select_related(*_RELATED).order_by("kind")))
 

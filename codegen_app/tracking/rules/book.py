@@ -25,7 +25,7 @@ MAX_RULES = 1000
 
 @dataclass(frozen=True)
 class RuleDraft:
-    """A rule as somebody proposes it. ``position`` counts from 1, None for the end of the list;
+    """A rule as proposed. ``position`` counts from 1, None for the end of the list;
     ``replaces`` is the rule that it is an edited version of."""
 
     patterns: SeriesPatterns = field(default_factory=SeriesPatterns)
@@ -60,7 +60,7 @@ class RuleDraft:
 
 
 def check_owner(person: User) -> None:
-    """Raise ``UserError`` for somebody whom no alert can be assigned to."""
+    """Raise ``UserError`` for an account that no alert can be assigned to."""
     if not (person.is_active and person.has_perm(permissions.TRIAGE)):
         raise UserError(
             f"owner: {person.get_username()} has no permission to triage alerts: select another"
@@ -72,7 +72,7 @@ def check_owner(person: User) -> None:
 def save(draft: RuleDraft, reason: str, by: AbstractBaseUser) -> PatternRule:
     """Add a rule, or replace the one that the draft edits.
 
-    Raises ``UserError`` without a reason, for an invalid draft, for a rule that somebody else
+    Raises ``UserError`` without a reason, for an invalid draft, for a rule that another user
     edited or removed meanwhile, and if there are too many rules.
     """
     resolution.lock_rules()

@@ -2,7 +2,7 @@
 
 In such a file the last line that matches decides; in Kiln's list the first rule does. So the lines
 become rules in reverse order. A line without an account here is a rule without an owner: its series
-must not go to somebody of an earlier, wider line.
+must not go to an owner of an earlier, wider line.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OwnersFile:
 
     @property
     def without_owner(self) -> int:
-        """The number of lines that name somebody and have no account."""
+        """The number of lines whose owner has no account."""
         return sum(bool(line.unknown) and not line.owner for line in self.lines)
 
 

@@ -20,7 +20,7 @@ from codegen_app.workers import queue
 from scheduler.track.patterns import SeriesFacts, SeriesPatterns
 
 MAX_SERIES = 200
-"""Series of one step: whoever adds points to one of them waits until the step ends."""
+"""Series of one step: adding points to one of them waits until the step ends."""
 
 _LATEST_ORIGINS = f"""
 SELECT asked.id, revision.repository, COALESCE(conditions.facts->>'path', '')

@@ -1,4 +1,4 @@
-"""The settings in effect for a series: its own thresholds if somebody set them, else those of the
+"""The settings in effect for a series: its own thresholds if they were set, else those of the
 first rule that matches and decides thresholds, else the defaults."""
 
 from __future__ import annotations

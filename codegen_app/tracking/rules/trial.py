@@ -25,10 +25,10 @@ from codegen_app.tracking.services import thresholds
 from codegen_app.tracking.services.thresholds import Proposal, TrialChange
 
 MAX_TRIED = 8
-"""Series whose histories are tried while somebody waits."""
+"""Series whose histories are tried during a request."""
 MAX_TRIED_POINTS = 2_000
 MAX_COMPARED = 5_000
-"""Series that are matched with all rules while somebody waits."""
+"""Series that are matched with all rules during a request."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ MAX_BUDGETS = 50
 
 @dataclass(frozen=True)
 class BudgetDraft:
-    """A budget as somebody enters it; ``limit`` is in ``unit``."""
+    """A budget as entered; ``limit`` is in ``unit``."""
 
     name: str
     patterns: SeriesPatterns

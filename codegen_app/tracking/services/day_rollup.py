@@ -3,7 +3,7 @@
 In each series, the points of a level on a day (UTC) become one: the one with their median value,
 with the number and the range of all (``DaySummary``). These stay as they are:
 
-- the latest ``KEPT_LATEST``, whatever their age: the detector reads no more of them;
+- the latest ``KEPT_LATEST``, of any age: the detector reads no more of them;
 - ``KEPT_AT_BORDER`` on each side of a change or baseline, which the figures of a change are from;
 - the first of a series; what something refers to or was withdrawn; values at or below 0;
 - points that arrive late, before others that were rolled up.

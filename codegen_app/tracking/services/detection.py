@@ -24,7 +24,7 @@ from codegen_app.workers import queue
 
 MAX_SERIES = 200
 MAX_POINTS = 600
-"""Limit of one run: whoever adds points to one of its series waits until the run ends."""
+"""Limit of one run: adding points to one of its series waits until the run ends."""
 
 
 def unchecked_series() -> QuerySet[Series]:
@@ -94,7 +94,7 @@ def dry_run(
     since: datetime | None = None,
 ) -> list[DetectedChange]:
     """Return the changes of a whole history (or since a moment) for this threshold and these
-    baselines; nothing is written. They are what the detector finds, in whatever order points came.
+    baselines; nothing is written. They are what the detector finds, in any order of arrival.
     """
     window = queries.full_history(series, least_effect, sorted(baselines), since)
     changes, _ = replay(window)

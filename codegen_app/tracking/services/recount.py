@@ -1,4 +1,4 @@
-"""The columns of a series that sum up its points, counted anew after points were removed or
+"""The columns of a series that summarise its points, counted again after points were removed or
 marked. Its latest point may be another one, so that other rules apply."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def recount(series: Iterable[int]) -> None:
 
 
 def recount_and_recheck(places: Iterable[tuple[Series, datetime]]) -> None:
-    """Count the points of series anew, and check them again: the points of the trunk changed from
+    """Count the points of series again, and check them again: the points of the trunk changed from
     these places in the history on."""
     places = list(places)
     recount(series.pk for series, _ in places)

@@ -30,7 +30,7 @@ from scheduler.errors import UserError
 from scheduler.track.units import format_value
 
 MAX_TRIED = 20_000
-"""Points that a page tries a threshold on while somebody waits: the latest of a series."""
+"""Points that a page tries a threshold on during a request: the latest of a series."""
 MAX_GAPS = 10
 
 

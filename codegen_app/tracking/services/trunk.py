@@ -59,7 +59,7 @@ def hold_repositories(revisions: Iterable[RevisionKey]) -> Mapping[str, Reposito
 
 @transaction.atomic
 def set_default_branch(pk: int, default_branch: str, by: AbstractBaseUser) -> None:
-    """Set the trunk of a repository ("" for automatic), and have its points marked anew."""
+    """Set the trunk of a repository ("" for automatic), and have its points marked again."""
     row = Repository.objects.select_for_update().get(pk=pk)
     names = " ".join(default_branch.split())
     if names == row.default_branch:

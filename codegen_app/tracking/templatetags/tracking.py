@@ -59,13 +59,13 @@ def suspected_step(head: SeriesHead) -> SafeString | str:
 
 @register.simple_tag(takes_context=True)
 def with_beside(context: Context, page: HistoryPage, key: int) -> str:
-    """Return the history's address with one more series beside it."""
+    """Return the history's address with one more series in its chart."""
     keys = [other.head.id for other in page.beside] + [key]
     return replace_query(context["request"], **{"with": ",".join(map(str, keys[-MAX_BESIDE:]))})
 
 
 @register.simple_tag(takes_context=True)
 def without_beside(context: Context, page: HistoryPage, key: int) -> str:
-    """Return the history's address without one of the series beside it."""
+    """Return the history's address without one of the other series in its chart."""
     keys = [other.head.id for other in page.beside if other.head.id != key]
     return replace_query(context["request"], **{"with": ",".join(map(str, keys))})

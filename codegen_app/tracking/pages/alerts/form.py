@@ -58,7 +58,7 @@ class AlertForm(QueryForm):
 
 
 class TriageForm(forms.Form):
-    """A triage action on alerts: a state, ``assign`` (to an account by name, "" for nobody),
+    """A triage action on alerts: a state, ``assign`` (to an account by name, "" for no account),
     ``mine``, ``note``, a link to another alert by its number, or ``unlink``."""
 
     alert = RepeatedField(keys=True)

@@ -94,7 +94,7 @@ class SeriesForm(QueryForm):
 
 
 class HistoryForm(QueryForm):
-    """The axes, without ``x`` the one that suits the points; ``with``: series beside the page's
+    """The axes, without ``x`` the one that suits the points; ``with``: other series than the page's
     own; ``until``: the time of the latest point shown; ``from`` and ``to``: the chart's zoom, which
     it reads itself; ``change``: the change whose neighbourhood is shown alone; ``branch``: the
     branch whose points are shown with the history, or ``ALL_BRANCHES``."""

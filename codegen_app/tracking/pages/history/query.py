@@ -32,14 +32,14 @@ from codegen_app.tracking.services.branch_notes import untracked_note
 from codegen_app.tracking.services.point_notes import annotations_of
 from codegen_app.web.row import username
 
-MAX_BESIDE = 7  # series beside the page's own: one per colour
+MAX_BESIDE = 7  # other series in the chart: one per colour
 MAX_CHANGES = 200
 MAX_ALIKE = 24
 
 
 @dataclass(frozen=True)
 class BaselineRow:
-    """A user's baseline: the level begins anew here."""
+    """A user's baseline: the level begins again here."""
 
     at: datetime
     reason: str
@@ -80,8 +80,8 @@ class OtherSeries:
 
 @dataclass(frozen=True)
 class HistoryPage:
-    """A series and those beside it. ``answer`` is None without points of the trunk; ``rules`` are
-    the settings in effect for the series; ``changes`` are the latest of all shown series,
+    """A series and others in its chart. ``answer`` is None without points of the trunk; ``rules``
+    are the settings in effect for the series; ``changes`` are the latest of all shown series,
     ``more_changes``: there are more; ``node`` links to the problem's node if the problem is ours;
     ``alike`` are other series of the same metric of that problem: at other sizes, on other devices;
     ``branches`` are those with the newest points shown as well, and ``untracked`` is why there
@@ -120,7 +120,7 @@ class HistoryPage:
 
 
 def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
-    """Return a series by number, with others beside it (11 queries, at most 12 more for points of
+    """Return a series by number, and others in its chart (11 queries, at most 12 more for points of
     branches). Raises ``Series.DoesNotExist``."""
     keys = [pk, *beside]
     found = Series.objects.select_related(*SHOWN_RULES).in_bulk(keys)

@@ -34,7 +34,7 @@ from scheduler.errors import UserError
 
 
 def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """A series. ``?with=3,5`` shows others beside it; ``?x=`` and ``?scale=`` set the axes;
+    """A series. ``?with=3,5`` shows others in its chart; ``?x=`` and ``?scale=`` set the axes;
     ``?branch=`` adds the points of a branch."""
     address = HistoryForm(request.GET)
     beside = [key for key in address.beside if key != pk]

@@ -17,7 +17,7 @@ from codegen_app.web.tables import paged_table
 
 def all_series(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """Series, filtered by words and values, as a table. ``?together=1&together=2`` redirects to the
-    history of the first with the others beside it."""
+    history of the first with the others in its chart."""
     address = SeriesForm(request.GET)
     together = address.cleaned_data.get("together") or []
     if together:

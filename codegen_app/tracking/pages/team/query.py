@@ -18,8 +18,8 @@ MAX_SERIES = 50
 
 @dataclass(frozen=True)
 class TeamPage:
-    """``person`` is a user name, "" if nobody is signed in and none is selected; ``unknown``: the
-    address names somebody without an account. The newest alerts and the series with the latest
+    """``person`` is a user name, "" if no user is signed in and none is selected; ``unknown``: the
+    address names a user without an account. The newest alerts and the series with the latest
     points are listed, of ``n_alerts`` and ``n_series``."""
 
     person: str

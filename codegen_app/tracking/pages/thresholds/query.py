@@ -29,7 +29,7 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class BaselineRow:
-    """A baseline: the level begins anew; ``removed_at`` is set if it was removed."""
+    """A baseline: the level begins again; ``removed_at`` is set if it was removed."""
 
     id: int
     at: datetime

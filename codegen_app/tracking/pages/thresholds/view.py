@@ -64,7 +64,7 @@ def save_thresholds(request: HttpRequest, pk: int) -> HttpResponse:
 @require_permission(permissions.TRIAGE)
 @require_POST
 def add_baseline(request: HttpRequest, pk: int) -> HttpResponse:
-    """Add a baseline: the level begins anew."""
+    """Add a baseline: the level begins again."""
     series, by = get_object_or_404(Series, pk=pk), actor(request)
     form, reason = BaselineForm(request.POST), parse_reason(request.POST)
     if form.is_valid():
