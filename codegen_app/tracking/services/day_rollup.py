@@ -26,7 +26,7 @@ from django.db.models import F, Q, QuerySet
 
 from codegen_app.tracking.detector.replay import CONTEXT_POINTS
 from codegen_app.tracking.models import Datum, DaySummary, Series
-from codegen_app.tracking.services.point_deletion import deletable_alone, delete
+from codegen_app.tracking.services.point_deletion import deletable_alone
 
 KEPT_LATEST = 500
 KEPT_AT_BORDER = CONTEXT_POINTS
@@ -48,6 +48,8 @@ CROSS JOIN LATERAL (SELECT max(at) AS at FROM (
 ) AS later) AS after
 ORDER BY border.at
 """
+# A note that is written meanwhile refers to its point: the transaction fails, and is tried again.
+_DELETE = "DELETE FROM codegen_app_datum WHERE id = ANY(%s)"
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ def _roll_up(series: Series, before: datetime) -> int:
         summaries.append(DaySummary(datum_id=median.pk, points=len(points), **ends))
         deleted += [point for point in points if point is not median]
     DaySummary.objects.bulk_create(summaries)
-    delete([point.pk for point in deleted])
+    with connection.cursor() as cursor:
+        cursor.execute(_DELETE, [[point.pk for point in deleted]])
     Series.objects.filter(pk=series.pk).update(
         points=F("points") - len(deleted),
         rolled_up=F("rolled_up") + len(deleted),
