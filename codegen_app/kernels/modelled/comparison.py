@@ -38,6 +38,13 @@ class ModelledComparison:
     sides: tuple[SideView | None, ...]
     groups: tuple[FigureGroup, ...]
 
+    def on_one_board(self, side: int) -> tuple[SideView, SideView] | None:
+        """Return the first side and another one; None unless both were modelled on one board."""
+        first, second = self.sides[0], self.sides[side]
+        if first is None or second is None or first.board != second.board:
+            return None
+        return first, second
+
 
 def compare_modelled(builds: Sequence[int]) -> ModelledComparison | None:
     """Compare builds by number (at most 2 queries per side); None if none was modelled.

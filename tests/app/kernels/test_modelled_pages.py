@@ -23,6 +23,7 @@ from codegen_app.kernels.pages.kernel.query import kernel_page
 from codegen_app.kernels.queries.fingerprints import kernel_fingerprint
 from codegen_app.kernels.queries.listing import read_listing
 from codegen_app.platform import artifacts
+from codegen_app.tuning.models import BenchmarkResult
 from codegen_app.tuning.pages.node.query import node_page
 from codegen_app.tuning.queries.modelled_candidates import modelled_times
 from scheduler import targets
@@ -281,6 +282,24 @@ def test_two_kernels_stand_side_by_side(reader: Client, world: World) -> None:
         ]["sides"][1]["board"]
         == "MI300X"
     )
+
+
+def test_unmeasured_kernels_are_compared_by_their_modelled_times(
+    reader: Client, world: World
+) -> None:
+    one, other = world.kernels
+    BenchmarkResult.objects.update(build=build_of(one, "gfx1100"))
+    keep(one, time_us=10.0)
+    keep(other, time_us=40.0)
+    address = f"/compare?build={build_of(one).pk}&build={build_of(other).pk}"
+    html = text(reader.get(address).content.decode())
+    assert "modelled 4\N{MULTIPLICATION SIGN} slower" in html
+    assert "times as long as" in html
+    assert "the bands do not overlap" in html
+    keep(other, time_us=10.5)
+    html = text(reader.get(address).content.decode())
+    assert "the bands overlap" in html
+    assert "modelled 1" not in html
 
 
 def test_a_side_that_was_not_modelled_has_no_figures(reader: Client, world: World) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import compress, groupby, zip_longest
 
 from codegen_app.kernels.modelled.comparison import ModelledComparison, compare_modelled
-from codegen_app.kernels.models import Build
+from codegen_app.kernels.models import Build, KernelUse
 from codegen_app.kernels.pages.compare.choices import (
     Choice,
     choices_for,
@@ -23,8 +23,15 @@ from codegen_app.kernels.pages.compare.listings import (
     read_listings,
 )
 from codegen_app.kernels.pages.compare.sides import Side, full_label, make_sides, shared_facts
-from codegen_app.kernels.pages.compare.verdict import TimeComparison, comparable_times, verdicts
+from codegen_app.kernels.pages.compare.verdict import (
+    ComparisonResult,
+    TimeComparison,
+    add_modelled,
+    comparable_times,
+    verdicts,
+)
 from codegen_app.kernels.queries.compared_figures import FigureGroup, FigureRow
+from codegen_app.tuning.models import BenchmarkResult
 from scheduler import targets
 from scheduler.isa.diff import Change, common_runs, count_changes, diff
 from scheduler.isa.listing import Function
@@ -144,7 +151,7 @@ class ComparePage:
 
 
 def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
-    """Return builds by number in that order (7 queries, and one per modelled side). Raises
+    """Return builds by number in that order (8 queries, and one per modelled side). Raises
     ``Build.DoesNotExist``.
 
     ``shown`` is the position of the build whose texts are shown; the second if out of range.
@@ -176,7 +183,7 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         shared=shared_facts(sides),
         verdicts=tuple(
             replace(row, why=explain(groups, place, row))
-            for place, row in enumerate(verdicts(rows, [side.label for side in sides], times), 1)
+            for place, row in enumerate(_time_comparisons(rows, sides, times, modelled), 1)
         ),
         shown=shown,
         groups=built,
@@ -201,6 +208,31 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         too_large=tuple(compress((_LISTINGS, _SOURCES), (large_listings, large_sources))),
         modelled=modelled,
     )
+
+
+def _time_comparisons(
+    builds: Sequence[Build],
+    sides: Sequence[Side],
+    times: Mapping[int, BenchmarkResult],
+    modelled: ModelledComparison | None,
+) -> Iterator[TimeComparison]:
+    """Yield the comparison of each side but the first with the first (1 query): of measured times,
+    else of modelled ones, if both kernels compute one problem."""
+    labels = [side.label for side in sides]
+    problems: dict[int, set[int]] = {}
+    uses = KernelUse.objects.filter(kernel__in={build.kernel_id for build in builds})
+    for kernel, problem in uses.values_list("kernel", "template_node__problem").distinct():
+        problems.setdefault(kernel, set()).add(problem)
+    for place, row in enumerate(verdicts(builds, labels, times), 1):
+        kernels = builds[0].kernel_id, builds[place].kernel_id
+        is_one_problem = kernels[0] == kernels[1] or bool(
+            problems.get(kernels[0], set()) & problems.get(kernels[1], set())
+        )
+        pair = modelled.on_one_board(place) if modelled and is_one_problem else None
+        is_unmeasured = row.outcome is ComparisonResult.UNMEASURED
+        yield (
+            add_modelled(row, (labels[0], labels[place]), pair) if pair and is_unmeasured else row
+        )
 
 
 def _modelled_groups(

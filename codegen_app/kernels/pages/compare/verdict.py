@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from codegen_app.kernels.modelled.comparison import SideView
 from codegen_app.kernels.models import Build
 from codegen_app.tuning.models import BenchmarkResult
 from codegen_app.tuning.models.benchmark_result import WITH_ORIGIN
@@ -40,7 +41,8 @@ class ComparisonResult(StrEnum):
 class TimeComparison:
     """A side relative to the first. ``ratio`` is its median over the first's, above 1 for slower,
     with its 95% interval; None if the two times cannot be compared. ``n`` are both sides' samples,
-    ``words`` the result in a sentence, ``why`` the figures that explain it."""
+    ``words`` the result in a sentence, ``why`` the figures that explain it. ``modelled`` is the
+    ratio of modelled times if these alone say which side is faster."""
 
     build: int
     outcome: ComparisonResult
@@ -50,14 +52,15 @@ class TimeComparison:
     high: float | None = None
     n: tuple[int, int] = (0, 0)
     why: str = ""
+    modelled: float | None = None
 
     @property
     def headline(self) -> str:
         """The factor in words, ``1.24x faster``; else the outcome."""
-        if self.ratio and self.outcome is ComparisonResult.FASTER:
-            return f"{1 / self.ratio:.3g}\N{MULTIPLICATION SIGN} faster"
-        if self.ratio and self.outcome is ComparisonResult.SLOWER:
-            return f"{self.ratio:.3g}\N{MULTIPLICATION SIGN} slower"
+        if self.modelled is not None:
+            return f"modelled {_factor(self.modelled)}"
+        if self.ratio is not None and self.decides:
+            return _factor(self.ratio)
         return self.outcome.value
 
     @property
@@ -70,6 +73,25 @@ class TimeComparison:
         """The CSS class of its colour and glyph."""
         classes = {ComparisonResult.SLOWER: "bad", ComparisonResult.FASTER: "ok"}
         return classes.get(self.outcome, "off")
+
+
+def _factor(ratio: float) -> str:
+    word, factor = ("slower", ratio) if ratio > 1 else ("faster", 1 / ratio)
+    return f"{factor:.3g}\N{MULTIPLICATION SIGN} {word}"
+
+
+def add_modelled(
+    row: TimeComparison, labels: tuple[str, str], pair: tuple[SideView, SideView]
+) -> TimeComparison:
+    """Return an unmeasured comparison with the modelled times of both sides on one board."""
+    first, second = (view.time_us for view in pair)
+    ratio = second.mid / first.mid
+    are_apart = first.high < second.low or second.high < first.low
+    words = (
+        f"{row.words} Modelled on {pair[0].board}, {labels[1]} takes {ratio:.3f} times as long as"
+        f" {labels[0]}; the bands {'do not overlap' if are_apart else 'overlap'}."
+    )
+    return replace(row, words=words, modelled=ratio if are_apart else None)
 
 
 def comparable_times(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
