@@ -45,6 +45,10 @@ def best_so_far(curves: Sequence[Curve], kind: str) -> Figure:
             "showlegend": False,
         },
     )
+    if not figure.data:
+        figure.add_annotation(text="no times yet", showarrow=False, xref="paper", yref="paper")
+        figure.update_xaxes(visible=False)
+        figure.update_yaxes(visible=False)
     return figure_json(figure)
 
 

@@ -187,7 +187,7 @@ def test_a_run_is_watched_takes_over_is_rolled_back_and_another_is_cancelled(
     page.get_by_role("link", name="Tune again").click()
     third = asked(page, "a longer search", "10m")
     expect(page.locator("#best tbody tr")).to_have_count(1)
-    page.get_by_label("Reason").fill("the board is needed")
+    page.locator("#cancel-run").get_by_label("Reason").fill("the board is needed")
     page.get_by_role("button", name="Cancel run").click()
     expect(page.locator("#live .status").first).to_contain_text("cancelled")
     share = float(page.locator("#live progress").get_attribute("value") or "nan")
