@@ -170,7 +170,7 @@ ROWS: Mapping[str, Callable[[Case], Mapping[str, str]]] = {
     ),
     "node": lambda c: c.page(c.node.get_absolute_url(), times=c.bucket).row("candidates", c.kernel),
     "kernels": lambda c: c.page("/kernels", times=c.bucket).row("kernels", c.kernel),
-    "kernel": lambda c: c.page(c.kernel_address).row("results", c.device, c.sizes),
+    "kernel": lambda c: c.page(c.kernel_address, tab="results").row("results", c.device, c.sizes),
     "selections": lambda c: c.page("/selections").row("selections", c.device, c.sizes),
     "run": lambda c: c.page(c.run.get_absolute_url()).row("best", c.node.name),
     "ledger": lambda c: c.page(c.run.get_absolute_url()).row("ledger", c.kernel),

@@ -103,7 +103,7 @@ COLUMNS: tuple[Column[KernelRow], ...] = (
     ),
     Column(
         "roofline",
-        "Of roofline",
+        "Roofline",
         lambda row: None if row.roofline is None else 100 * row.roofline,
         Kind.SHARE,
         "%",
@@ -112,9 +112,9 @@ COLUMNS: tuple[Column[KernelRow], ...] = (
     ),
     Column(
         "bound",
-        "Bound",
+        "Limited by",
         lambda row: row.bound or None,
-        note="what sets the lower bound",
+        note="what sets the lower bound of the roofline",
         sparse=True,
     ),
     Column(
