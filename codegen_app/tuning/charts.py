@@ -145,7 +145,7 @@ def _modelled_points(at: float, rows: Sequence[LimitRow]) -> list[go.Scatter]:
             marker={"size": 10, "symbol": "cross-open"},
             text=[
                 f"modelled on {row.board}<br>{time.time_ns / 1000:.4g} µs,"
-                f" {100 * (time.share or 0.0):.0f}% of the board's limit"
+                f" {100 * (time.roofline or 0.0):.0f}% of the board's limit"
                 for row, time in modelled
             ],
             customdata=[time.url for _, time in modelled],

@@ -28,10 +28,10 @@ BOUND_TEXTS = {"memory": "memory bandwidth", "products": "matrix rate"}
 
 @dataclass(frozen=True)
 class MeasuredPoint(MeasuredRow):
-    """The current measurement of a kernel on a GPU. ``share`` is the achieved part of the board's
-    limit, None if the board is not in the table; ``bound`` is the resource that sets the limit
-    (memory, products), ``least_ns`` the limit. ``memory_share`` and ``products_share`` are the used
-    parts of the board's bandwidth and matrix rate."""
+    """The current measurement of a kernel on a GPU. ``roofline`` is the ratio of the board's lower
+    bound ``least_ns`` to the time, None if the board is not in the table; ``bound`` is the resource
+    that sets it (memory, products). ``memory_share`` and ``products_share`` are the used parts of
+    the board's bandwidth and matrix rate."""
 
     result: int
     kernel: str
@@ -42,7 +42,7 @@ class MeasuredPoint(MeasuredRow):
     bindings: Mapping[str, int]
     intensity: float | None
     operations_per_s: float | None
-    share: float | None
+    roofline: float | None
     least_ns: float | None
     bound: str
     memory_share: float | None
@@ -51,7 +51,7 @@ class MeasuredPoint(MeasuredRow):
     @property
     def is_near_limit(self) -> bool:
         """Whether it takes at most ``_NEAR_LIMIT`` times its lower bound."""
-        return self.share is not None and self.share >= 1 / _NEAR_LIMIT
+        return self.roofline is not None and self.roofline >= 1 / _NEAR_LIMIT
 
     @property
     def bound_text(self) -> str:
@@ -67,7 +67,7 @@ class BoardTime:
     target: str
     time_ns: float
     operations_per_s: float | None
-    share: float | None
+    roofline: float | None
     url: str
 
 
@@ -182,7 +182,7 @@ def limits(
             operations_per_s=1e9 * point_intensity.operations / time_ns
             if point_intensity
             else None,
-            share=limit.least_ns / time_ns if limit else None,
+            roofline=limit.least_ns / time_ns if limit else None,
             least_ns=limit.least_ns if limit else None,
             bound=limit.bound if limit else "",
             memory_share=limit.memory_ns / time_ns if limit else None,
@@ -275,7 +275,7 @@ def _board_row(
             target=board.target,
             time_ns=time_ns,
             operations_per_s=1e9 * intensity.operations / time_ns if intensity else None,
-            share=limit.least_ns / time_ns,
+            roofline=limit.least_ns / time_ns,
             url=fastest.url,
         )
     return build_row(

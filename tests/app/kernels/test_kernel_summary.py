@@ -90,7 +90,7 @@ def test_the_head_names_the_node_the_models_line_and_what_limits_the_kernel(
         assert f"{line.code} {line.file.rpartition('/')[2]}:{line.line} in {line.function}" in words
     assert page.use.model_lines
     share = page.point.least_ns / 10_000.0  # type: ignore[operator]
-    assert page.point.share == pytest.approx(share)
+    assert page.point.roofline == pytest.approx(share)
     assert f"{100 * share:.1f}% of the roofline" in words
     row = page.main_resources
     assert row is not None
