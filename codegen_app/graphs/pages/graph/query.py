@@ -137,7 +137,7 @@ class GraphPage:
     buckets: tuple[serving.Bucket, ...]
     target: str
     measured: Coverage
-    total_ns: float
+    total_ns: float | None
     ranking: KernelRanking
     drivers: tuple[str, ...]
     scheduled: tuple[ScheduledRow, ...]
@@ -288,7 +288,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         buckets=node_buckets.buckets,
         target=target,
         measured=ranking.measured,
-        total_ns=ranking.total_ns or 0.0,
+        total_ns=ranking.total_ns,
         ranking=ranking,
         drivers=tuple(sorted({row.driver for row in environments if row.driver})),
         scheduled=tuple(

@@ -15,6 +15,7 @@ from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
 from codegen_app.tuning.models.benchmark_result import BenchmarkResult
 from codegen_app.tuning.queries import serving
 from codegen_app.tuning.queries.coverage import FEATURED_OF, featured_graph, graph_coverages
+from codegen_app.tuning.queries.limits import BOUND_TEXTS
 from codegen_app.tuning.queries.measured_columns import format_pairs, resource_columns
 from codegen_app.tuning.queries.ranking import KernelRanking, RankedKernel, rank_kernels
 from codegen_app.tuning.queries.serving import Bucket
@@ -113,7 +114,7 @@ COLUMNS: tuple[Column[KernelRow], ...] = (
     Column(
         "bound",
         "Limited by",
-        lambda row: row.bound or None,
+        lambda row: BOUND_TEXTS.get(row.bound),
         note="what sets the lower bound of the roofline",
         sparse=True,
     ),
@@ -305,7 +306,7 @@ def _in_use(row: RankedKernel | None) -> dict[str, Any]:
         "share": row.share,
         "least_ns": row.least_ns,
         "roofline": row.roofline,
-        "bound": row.bound_text,
+        "bound": row.bound,
     }
 
 

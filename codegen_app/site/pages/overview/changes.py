@@ -41,7 +41,7 @@ _MOVERS = f"""
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An alert that nobody has closed. ``worst`` is the largest change of its ``series``, with its
+    """An alert that nobody has closed. ``worst`` is the largest change of its series, with its
     interval and n; None if later points contradicted all. ``at`` is when it happened;
     ``recovered``: its series are back at their earlier level; ``generated``: its data was
     generated, not measured. ``owner`` is its assignee, "" for none."""
@@ -50,7 +50,7 @@ class OpenAlert:
     url: str
     revision: str
     state: str
-    series: int
+    n_series: int
     worst: ChangeSummary | None
     cause: str
     owner: str
@@ -163,7 +163,6 @@ def _most_urgent(alerts: QuerySet[Alert]) -> tuple[OpenAlert, ...]:
             url=row.get_absolute_url(),
             revision=str(row.revision),
             state=row.get_state_display(),
-            series=row.n_series,
             worst=worst.get(row.pk),
             owner=username(row.assignee),
             recovered=row.recovered_at is not None,
