@@ -24,6 +24,7 @@ FIGURES: Mapping[str, frozenset[str]] = {
     ),
     "graphs": frozenset({"state", "measured", "total_ns", "samples"}),
     "kernels": frozenset({"rank", "total_ns", "share", "least_ns", "roofline", "bound"}),
+    "launches": frozenset({"least_ns", "roofline", "bound"}),
     "nodes": frozenset({"median_ns", "share", "least_ns"}),
     "runs": frozenset({"state", "progress", "share"}),
     "series": frozenset({"points", "suspected_n", "suspected_ratio", "generated", "emulated"}),
@@ -98,8 +99,10 @@ def _figures(view: Any, around: _Around) -> Iterator[tuple[Figure, Any]]:
     match = _ADDRESS.fullmatch(str(view.get("url", "")))
     if match is not None:
         kind, key = match.groups()
+        where = (around.graph, around.bucket) if kind in _TIMED else ("", "")
+        if kind == "kernels" and "calls" not in view:  # of one launch, in any graph
+            kind, where = "launches", ("", around.device)
         for name in FIGURES[kind] & view.keys():
-            where = (around.graph, around.bucket) if kind in _TIMED else ("", "")
             yield Figure(f"{kind}/{key}", name, *where), view[name]
     if match is not None and match[1] == "alerts" and isinstance(worst := view.get("worst"), dict):
         for name in LARGEST_CHANGE & worst.keys():
@@ -121,6 +124,8 @@ def _of_row(row: Mapping[str, Any], around: _Around) -> _Around:
         around = replace(around, bucket=bucket["name"], device=_device(**bucket))
     if "kernels" in ranking and "graph" in ranking:
         around = replace(around, graph=str(ranking["graph"]))
+    if graph := _ADDRESS.fullmatch(str(row.get("graph_url", ""))):
+        around = replace(around, graph=graph[2])
     match = _ADDRESS.fullmatch(str(row.get("url", "")))
     kernel = row.get("kernel") or (match[2] if match and match[1] == "kernels" else "")
     if isinstance(kernel, str) and kernel:

@@ -87,7 +87,7 @@ def test_a_difference_is_found() -> None:
     """Of the same kernel, graph and bucket; another bucket may have another share."""
     figures = SameFigures()
     for page, share, bucket in (("/a", 0.5, "cpu"), ("/b", 0.25, "cpu"), ("/b", 0.7, "gpu")):
-        row = {"url": "/kernels/k?node=1", "share": share}
+        row = {"url": "/kernels/k?node=1", "share": share, "calls": 1}
         where = {"name": bucket, "device_name": bucket, "target": bucket, "bindings": {}}
         figures.add(page, {"graph": 1, "bucket": where, "kernels": [row]})
     (line,) = figures.contradictions

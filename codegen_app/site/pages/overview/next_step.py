@@ -124,7 +124,7 @@ def _measuring_step(
             "Read the hottest kernel",
             f"{100 * (hottest.share or 0):.1f}% of the measured time{of_limit}. No worker with"
             f" {bucket.target} is online, so it cannot be measured again here",
-            f"{hottest.url}?{urlencode({'node': hottest.calls[0].id})}",
+            hottest.page_url,
             "Open the kernel",
         )
     if measured.with_kernel and not measured.is_whole:

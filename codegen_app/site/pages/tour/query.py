@@ -38,7 +38,7 @@ def _graph() -> str:
 def _kernel() -> str:
     graph = _featured_graph()
     kernels = kernel_ranking(graph).kernels if graph else ()
-    return next((row.url for row in kernels), "")
+    return next((row.page_url for row in kernels), "")
 
 
 def _run() -> str:
