@@ -276,7 +276,7 @@ class KernelPage:
         row = self.modelled.row
         boards = self.limits.boards if self.limits and row else ()
         of_board = (
-            board.modelled.share
+            board.modelled.roofline
             for board in boards
             if row and board.modelled and board.modelled.url == row.url
         )
