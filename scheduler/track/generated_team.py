@@ -28,7 +28,12 @@ _COMMITS, _NIGHTLY = 60, 30  # commits of the trunk; those that the slow machine
 _BRANCH_COMMITS = 3
 _NOISE = 0.004
 _LEVELS_NS = (180e3, 240e3, 290e3, 330e3, 420e3, 510e3)
-_FASTER = {20: (2, 3), 38: (1, 4), 52: (2, 3)}  # kernels that a commit improves, by its number
+# The kernels that a commit improves, and its subject, by its number.
+_FASTER = {
+    20: ((2, 3), "Keep the keys in shared memory"),
+    38: ((1, 4), "Load two stages ahead"),
+    52: ((2, 3), "Skip masked tiles"),
+}
 _STEP = 0.92
 _BRANCH_FACTOR, _BRANCH_KERNEL = 1.1, 3
 _SLOW_FACTOR, _SLOW_COMMITS, _SLOW_SERIES = 1.3, 5, 5
@@ -57,7 +62,7 @@ def team_points(last: datetime) -> tuple[Point, ...]:
             last - _INTERVAL * (_COMMITS - 1 - number),
             "main",
             REPOSITORY,
-            subject=f"Tune kernels {_FASTER[number]}" if number in _FASTER else "",
+            subject=_FASTER[number][1] if number in _FASTER else "",
             author=LABEL,
         )
         for number in range(_COMMITS)
@@ -88,7 +93,7 @@ def _kernels(trunk: Sequence[RevisionKey]) -> Iterator[Point]:
         rng = np.random.default_rng([len(trunk), kernel])
         edition = 0
         for number, revision in enumerate(trunk):
-            if kernel in _FASTER.get(number, ()):
+            if number in _FASTER and kernel in _FASTER[number][0]:
                 edition += 1
             level = first_level * _STEP**edition
             yield _point(name, revision, level, f"edition {edition}", _FIRST, rng)

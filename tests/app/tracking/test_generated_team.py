@@ -29,12 +29,13 @@ def ada(client: Client) -> User:
     return user
 
 
-def test_its_alerts_are_a_machine_and_improvements_of_its_owner(ada: User) -> None:
+def test_its_alerts_are_a_machine_and_improvements_of_its_owner(ada: User, client: Client) -> None:
     alerts = [
         (row.kind, row.n_series, row.assignee, row.is_generated)
         for row in Alert.objects.order_by("kind", "pk").select_related("assignee")
     ]
     assert alerts == [("improvement", 2, ada, True)] * 3 + [("machine", 5, None, True)]
+    assert "are not compared" not in client.get("/").content.decode(), "no machine of this site"
     assert not Series.objects.filter(stale_at__isnull=False).exists(), "no data is missing"
 
 

@@ -79,7 +79,7 @@ class Mover:
 class OverviewChanges:
     """Open alerts; the largest changes found in the last ``days`` that were not withdrawn, among
     the newest ``most_changes``; the number of series with a suspected step, and of machines whose
-    points are set aside."""
+    points are set aside, generated ones not included."""
 
     regressions: int
     improvements: int
@@ -94,7 +94,8 @@ class OverviewChanges:
 
 def overview_changes() -> OverviewChanges:
     """Return recent changes (6 queries), by indexes of alerts and changes: no point is read."""
-    counts = dict(_open_alerts().values_list("kind").annotate(Count("pk")))
+    measured = _open_alerts().exclude(kind=AlertKind.MACHINE, machine__startswith=LABEL)
+    counts = dict(measured.values_list("kind").annotate(Count("pk")))
     owners = _regressions().values_list("assignee__username").annotate(n=Count("pk"))
     since = timezone.now() - timedelta(days=DAYS)
     changes = _changes(
