@@ -33,7 +33,7 @@ _LISTS = {
     "series": ("Series", "series_list"),
     "changes": ("Series", "series_list"),
     "alerts": ("Alerts", "alerts"),
-    "compare": ("Compare", "compare_revisions"),
+    "compare": ("Compare kernels", "compare"),
     "selections": ("Selections", "selections"),
     "look": ("External kernels", "look"),
 }
