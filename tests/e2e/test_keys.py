@@ -13,7 +13,7 @@ from tests.support.pages_world import World
 pytestmark = pytest.mark.full
 
 MOST_STOPS = 60
-"""Tab stops of a page: its header's 17, its own controls, and one for each table."""
+"""Tab stops of a page: its header's 10, its own controls, and one for each table."""
 
 COUNT = """
 () => [...document.querySelectorAll(
