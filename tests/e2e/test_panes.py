@@ -249,6 +249,9 @@ def test_sections_are_loaded_when_they_are_opened(page: Page, world: World) -> N
     expect(line).to_have_class(re.compile(r"\bpin\b"))  # the page stays
     page.reload()
     expect(page.locator("#instructions")).to_be_visible()
+    page.go_back()
+    expect(page.locator("#resources")).to_be_visible()
+    expect(line).to_have_class(re.compile(r"\bpin\b"))  # as the address says
     page.get_by_role("link", name="Build for another target").click()
     expect(page.locator("#build-rows")).to_be_visible()
 
