@@ -327,7 +327,7 @@ def test_the_first_lines_say_how_much_slower_since_which_commit_and_why(reader: 
     movement = page.answer.movement
     assert movement is not None
     assert (movement.ratio, movement.low, movement.high) == (1.5, change.low, change.high)
-    assert (movement.n_before, movement.n_after, movement.verdict) == (20, 4, "slower")
+    assert (movement.n_before, movement.n_after, movement.direction) == (20, 4, "slower")
     text = " ".join(reader.get(series.get_absolute_url()).content.decode().split())
     for part in (
         *("\N{MULTIPLICATION SIGN}1.500</span> slower", "than 7 days before the latest point"),
@@ -557,9 +557,9 @@ def test_our_own_kernels_are_shown_side_by_side(
     assert page.compared is not None
     assert [side.kernel for side in page.compared.sides] == [first.name, second.name]
     html = reader.get(change.get_absolute_url()).content.decode()
-    for part in ("compare-resources", "compare-source", first.name, second.name, "inner loop"):
+    for part in ("compare-figures", "compare-source", first.name, second.name, "inner loop"):
         assert part in html, part
-    assert queries_of(change_page, change.pk) <= most(4 + 3)
+    assert queries_of(change_page, change.pk) <= most(4 + 8)
     data[-1].kernel, data[-1].build = data[-2].kernel, data[-2].build
     data[-1].save()
     assert "the same build" in change_page(change.pk).why_not_compared

@@ -143,7 +143,7 @@ class ChangePage:
 
 def change_page(pk: int) -> ChangePage:
     """Return a change by number (4 queries, at most 2 more for its commits, 3 for a problem of
-    ours, 2 for kernels of ours). Raises ``Change.DoesNotExist``."""
+    ours, 10 for kernels of ours). Raises ``Change.DoesNotExist``."""
     change = Change.objects.select_related(
         *("series", "revision", "previous", "good_revision", "bad_revision", "alert"),
         *("datum__revision", "datum__conditions", "datum__kernel", "datum__run"),

@@ -47,7 +47,7 @@ class Movement:
         return format_value(self.after, self.unit)
 
     @property
-    def verdict(self) -> str:
+    def direction(self) -> str:
         """What the series became: slower or faster if it is one of times."""
         effect = effect_of(self)
         if effect.is_shown and unit_factor(self.unit, "s") is not None:

@@ -95,17 +95,16 @@ class RetuneForm(forms.Form):
         self,
         data: Mapping[str, Any] | None,
         subjects: Sequence[Subject],
-        wanted: Sequence[str] = (),
+        initial_targets: Sequence[str] = (),
     ) -> None:
-        """``wanted`` are the targets that are chosen at first, else that of the graph's latest
-        run."""
+        """Without ``initial_targets``, that of the graph's latest run is chosen at first."""
         runs = subjects[0].graph.tuning_runs.filter(imported=None) if subjects else None
         latest = runs.order_by("-pk").first() if runs is not None else None
         target, sizes = "cpu", {}
         if latest is not None:
             target = latest.device if latest.is_modelled else latest.target
             sizes = latest.bindings
-        initial = {"target": list(wanted) or [target], "sizes": format_bindings(sizes)}
+        initial = {"target": list(initial_targets) or [target], "sizes": format_bindings(sizes)}
         super().__init__(data, initial=initial)
         if len({subject.graph.pk for subject in subjects}) > 1:
             del self.fields["sizes"]  # each graph keeps those of its latest run
