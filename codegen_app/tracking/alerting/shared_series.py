@@ -53,7 +53,7 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT id, at, value, conditions_id FROM codegen_app_datum AS datum
         WHERE series_id = asked.id AND is_trunk AND value > 0 AND value < 'Infinity' AND {valid}
-        ORDER BY at DESC, id DESC LIMIT {window}
+        ORDER BY at DESC FETCH FIRST {window} ROWS WITH TIES
     ) AS latest
     JOIN codegen_app_conditions AS conditions ON conditions.id = latest.conditions_id
 ) AS points

@@ -38,7 +38,7 @@ CROSS JOIN LATERAL (
         WHERE series_id = asked.id AND is_trunk AND at <= asked.upto
             AND (at > series.rolled_up_to) IS NOT FALSE
             AND value >= %s AND value < 'Infinity' AND NOT revision_id = ANY(%s) AND {valid}
-        ORDER BY at DESC, id DESC LIMIT %s
+        ORDER BY at DESC FETCH FIRST %s ROWS WITH TIES
     ) AS point
 ) AS found
 """.format(valid=VALID.format(datum="datum"))  # noqa: S608 - our own names

@@ -34,7 +34,7 @@ CROSS JOIN LATERAL (
         SELECT {columns} FROM codegen_app_datum AS datum
         WHERE series_id = asked.id AND is_trunk AND at >= asked.since
             AND value > 0 AND value < 'Infinity' AND {valid}
-        ORDER BY at DESC, measured_at DESC, id DESC LIMIT {most}
+        ORDER BY at DESC FETCH FIRST {most} ROWS WITH TIES
     ) AS point
 ) AS found
 """.format(  # noqa: S608 - our own names

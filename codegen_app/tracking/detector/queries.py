@@ -41,6 +41,8 @@ _END = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
 _COLUMNS = ("at", "measured_at", "id", "value", "revision_id", "conditions_id")
 # Changes are ratios, so values at or below 0 have none; ``Series.not_positive`` counts them.
 # (PostgreSQL's NaN is above Infinity.)
+# Ordered by the index alone: by more columns, the planner, which expects series of average length,
+# reads and sorts the whole of a long one.
 _POINTS = """
 SELECT asked.id, found.*
 FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[], %s::timestamptz[])
@@ -55,7 +57,7 @@ CROSS JOIN LATERAL (
             WHERE series_id = asked.id AND is_trunk AND at < asked.since
                 AND (at > asked.rolled_up_to) IS NOT FALSE
                 AND value > 0 AND value < 'Infinity' AND {valid}
-            ORDER BY at DESC, measured_at DESC, id DESC LIMIT {kept}
+            ORDER BY at DESC FETCH FIRST {kept} ROWS WITH TIES
         )
     ) AS point
 ) AS found
