@@ -23,4 +23,5 @@ def tour(request: HttpRequest, step: int) -> HttpResponse:
     if not 1 <= step <= len(TOUR):
         raise Http404(f"the tour has the steps 1 to {len(TOUR)}")
     number, address = tour_stop(step, backwards=bool(TourForm(request.GET).text("back")))
-    return redirect(f"{address}?{urlencode({'tour': number})}")
+    separator = "&" if "?" in address else "?"
+    return redirect(f"{address}{separator}{urlencode({'tour': number})}")
