@@ -78,7 +78,7 @@ def scheduled_columns(page: GraphPage) -> tuple[Column[ScheduledRow], ...]:
         ),
         Column(
             "bound",
-            "Limited by",
+            "Roof",
             lambda row: row.bound or None,
             note="what sets the lower bound",
             sparse=True,

@@ -113,7 +113,7 @@ COLUMNS: tuple[Column[KernelRow], ...] = (
     ),
     Column(
         "bound",
-        "Limited by",
+        "Roof",
         lambda row: BOUND_TEXTS.get(row.bound),
         note="what sets the lower bound of the roofline",
         sparse=True,
