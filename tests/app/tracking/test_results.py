@@ -99,7 +99,7 @@ def test_pages_say_where_it_comes_from(graph: Graph, reader: Client) -> None:
     run, result = TuningRun.objects.get(), BenchmarkResult.objects.get()
     origin = "NVIDIA H200, driver 580.95.05, 2026-11-20, Kiln cccccccccccc"
     text = reader.get(run.get_absolute_url()).content.decode()
-    assert f"Measured on another machine and imported: {origin}" in text
+    assert f"<dt>Recorded on</dt><dd>{origin}</dd>" in text
     for address in (
         *("/", "/runs", "/devices", "/selections"),
         graph.get_absolute_url(),
