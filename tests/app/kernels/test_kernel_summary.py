@@ -199,3 +199,19 @@ def test_a_large_kernel_weighs_little_and_all_its_lines_can_be_had(
     page = kernel_page(kernel.name, build.pk, None)
     assert page.listing is not None
     assert index["source"] == [line.source for line in page.listing.lines]
+
+
+def test_links_to_a_kernel_name_the_target_that_a_time_is_of(reader: Client, world: World) -> None:
+    kernel, node = world.kernels[0], world.nodes[0]
+    select(measured(world, kernel, 10_000.0))
+    for address in (
+        f"{world.graph.get_absolute_url()}?view=nodes",
+        world.graph.get_absolute_url(),
+        node.get_absolute_url(),
+        "/",
+    ):
+        page = unescape(reader.get(address).content.decode())
+        links = re.findall(rf'href="({kernel.get_absolute_url()}\?[^"]*)"', page)
+        named = [link for link in links if f"node={node.pk}&target=gfx942" in link]
+        assert named, address
+        assert all(link.count("?") == 1 for link in links), address

@@ -369,7 +369,7 @@ def _view_nodes(
     ):
         if node_id in served and served[node_id].kernel == kernel:
             for name, lines in lines_by_node(origins).items():
-                url = f"{served[node_id].url}?{urlencode({'node': node_id, 'of': name})}"
+                url = f"{served[node_id].url}&{urlencode({'of': name})}"
                 computed[node_id, name] = KernelLines(kernel, url, lines)
     owners: dict[str, list[TemplateNode]] = {}
     for node in scheduled:
