@@ -54,7 +54,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         elif not self.is_checked and self.body_bytes_received >= uploads.CHECKED_BYTES:
             self.is_checked = True
             beginning = self.body_rcv.getbuf().get(uploads.CHECKED_BYTES)
-            error = uploads.refusal(self.path, beginning)
+            error = uploads.check_upload(self.path, beginning)
             if error is not None:
                 self._reject(error)
         return size

@@ -23,8 +23,8 @@ class UnsupportedFile(BadRequest):  # type: ignore[misc]
     reason = "Unsupported Media Type"
 
 
-def refusal(path: str, beginning: bytes) -> UnsupportedFile | None:
-    """Return the error if the body that begins so has a file that the import page cannot import.
+def check_upload(path: str, beginning: bytes) -> UnsupportedFile | None:
+    """Return an error if the body that begins so has a file that the import page cannot import.
     Most bodies are accepted: the end of an archive or a text may be needed."""
     part = _FILE_PART.search(beginning) if path == reverse("import") else None
     if part is None:

@@ -86,12 +86,12 @@ def add_modelled(
     """Return an unmeasured comparison with the modelled times of both sides on one board."""
     first, second = (view.time_us for view in pair)
     ratio = second.mid / first.mid
-    are_apart = first.high < second.low or second.high < first.low
+    are_disjoint = first.high < second.low or second.high < first.low
     words = (
         f"{row.words} Modelled on {pair[0].board}, {labels[1]} takes {ratio:.3f} times as long as"
-        f" {labels[0]}; the bands {'do not overlap' if are_apart else 'overlap'}."
+        f" {labels[0]}; the bands {'do not overlap' if are_disjoint else 'overlap'}."
     )
-    return replace(row, words=words, modelled=ratio if are_apart else None)
+    return replace(row, words=words, modelled=ratio if are_disjoint else None)
 
 
 def comparable_times(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
