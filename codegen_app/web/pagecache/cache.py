@@ -44,7 +44,8 @@ class CachePolicy:
 
     ``trace`` returns, in one cheap query, the rows that a page shows and that workers write; with
     it, a page is rendered again only if these changed. ``is_timed`` is for pages that show the
-    time, or the workers: they are outdated after a second even if nothing changed.
+    time, or the workers: they are outdated after a second even if nothing changed, unless the view
+    says of a response that it does not (``shows_time``).
     """
 
     trace: Trace | None = None
@@ -102,7 +103,7 @@ class _Page:
 
     def _serves(self, entry: Entry, version: Version, key: Key, *, exact: bool) -> bool:
         age = time.monotonic() - entry.rendered_at
-        is_late = self.policy.is_timed and age >= _MIN_AGE_S
+        is_late = entry.is_timed and age >= _MIN_AGE_S
         if not is_late and entry.version.holds(version):
             return True
         traced = self.policy.trace is not None and entry.version.rest_holds(version)
@@ -137,6 +138,7 @@ class _Page:
                 digest=hashlib.sha256(content).hexdigest()[:32],
                 version=version,
                 trace=trace,
+                is_timed=self.policy.is_timed and getattr(response, "shows_time", True),
                 rendered_at=began,
                 cost_s=time.monotonic() - began,
             )

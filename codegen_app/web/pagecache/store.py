@@ -19,7 +19,7 @@ class Entry:
     """A rendered page in parts, with the reader's values between them.
 
     ``version`` and ``trace`` say what it was rendered from, ``rendered_at`` (monotonic seconds)
-    when, and ``cost_s`` how long it took.
+    when, and ``cost_s`` how long it took; ``is_timed``: it shows the time.
     """
 
     parts: tuple[Part, ...]
@@ -28,6 +28,7 @@ class Entry:
     digest: str
     version: Version
     trace: str
+    is_timed: bool
     rendered_at: float
     cost_s: float
     size: int = field(init=False)

@@ -16,11 +16,13 @@ from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codegen_app.graphs.models import Graph
 from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.tuning.models import TuningRun
 from codegen_app.web.pagecache import cache, triggers, version
 from codegen_app.web.pagecache import reader as reader_
 from codegen_app.web.pagecache.compressed import Part
@@ -213,6 +215,21 @@ def test_pages_that_show_the_time_are_kept_for_a_second(world: World, clock: Clo
     assert b"a-new-name" in client.get("/devices").content
 
 
+def test_a_finished_run_stays_until_something_changes(world: World, clock: Clock) -> None:
+    client, address = account("plain"), world.run.get_absolute_url()
+    ages: list[float] = []
+    for is_over in (False, True):
+        now = timezone.now() if is_over else None
+        state = State.DONE if is_over else State.RUNNING
+        TuningRun.objects.filter(pk=world.run.pk).update(state=state, finished_at=now)
+        client.get(address)
+        clock.now += 2 * cache._MAX_AGE_S
+        client.get(address)
+        ages += [clock.now - entry.rendered_at for entry in cache._store._entries.values()]
+        cache._store.clear()
+    assert ages == [0.0, 2 * cache._MAX_AGE_S], "an open run is rendered again, a finished one not"
+
+
 def factories_worker_seen() -> None:
     from codegen_app.workers.models import Worker
 
@@ -323,7 +340,7 @@ def test_what_was_under_way_is_seen_once_it_is_committed() -> None:
 
 def entry(size: int, at: float = 0.0) -> Entry:
     part = Part(b"x" * size, 0, size)
-    return Entry((part,), (), (), "", Version(0, 0, frozenset(), frozenset()), "", at, 0.0)
+    return Entry((part,), (), (), "", Version(0, 0, frozenset(), frozenset()), "", False, at, 0.0)
 
 
 def test_memory_is_bounded_and_what_was_read_last_stays() -> None:

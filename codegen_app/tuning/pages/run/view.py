@@ -63,7 +63,7 @@ def tuning_run(
         row for row in page.ledger if (everything or row.kernel) and language in ("", row.language)
     )
     table = build_table("ledger", all_columns, rows, form.asked, page=ROWS)
-    return render_table_page(
+    response = render_table_page(
         request,
         "tuning/run/inner.html" if inner else "tuning/run.html",
         replace(page, explorer=explored.explorer if explored else None),
@@ -84,6 +84,8 @@ def tuning_run(
         inner=inner,
         matching=matching_rows(table, "id"),
     )
+    response.shows_time = is_open(page.run.state)  # type: ignore[attr-defined]
+    return response
 
 
 def _explorer_view(query: QueryDict, page: RunPage, language: str) -> ExplorerView | None:
