@@ -170,6 +170,9 @@ def test_each_commit_becomes_a_revision_of_the_series(
     assert {one.source for one in points} == {"import"}
     in_order = [one.revision.name for one in points]
     assert in_order == [commit for commit in COMMITS for _ in range(RUNS)] * kernels
+    subjects = {one.revision.commit: one.revision.subject for one in runs if one.revision}
+    assert {one.revision.name: one.revision.subject for one in points} == subjects
+    assert all(subjects.values())
     assert all(one.at == one.revision.at != one.measured_at for one in points)
     assert all(one.kernel and one.build and one.conditions.facts["code_digest"] for one in points)
     assert not TuningRun.objects.exists(), "nothing was tuned"
