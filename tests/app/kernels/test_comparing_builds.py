@@ -212,8 +212,8 @@ def test_sides_are_picked_on_the_page_that_has_none(reader: Client, pair: Any) -
     assert f'type="hidden" name="build" value="{pair[0].pk}"' in " ".join(one.split())
     assert "on gfx1100" in one
     two = f"/compare?build={pair[0].pk}&build={pair[1].pk}"
-    assert "Compare 2 builds" in reader.get(f"{two}&q=").content.decode()
-    assert reader.get("/compare.json?q=nothing-has-this").json()["found"] == []
+    assert "Compare 2 builds" in reader.get(f"{two}&words=").content.decode()
+    assert reader.get("/compare.json?words=nothing-has-this").json()["found"] == []
 
 
 def test_builds_are_found_by_kernel_target_flags_and_parameters(pair: Any) -> None:

@@ -19,13 +19,13 @@ from codegen_app.web.page import render_page
 
 class CompareForm(QueryForm):
     """Builds by their keys, or kernels by name (for one target); ``shown``: whose texts are shown;
-    ``q``: words of builds to add."""
+    ``words`` of builds to add."""
 
     build = RepeatedField(keys=True)
     kernel = RepeatedField()
     target = Text()
     shown = Number()
-    q = Text()
+    words = Text()
 
     def clean(self) -> dict[str, Any]:
         """Limit the sides to those that fit side by side."""
@@ -38,7 +38,7 @@ class CompareForm(QueryForm):
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """``?build=…&build=…``: the address holds the whole comparison; ``&shown=`` selects whose texts
     are shown. ``?kernel=…&kernel=…`` (and ``&target=``) redirects to the builds of these kernels.
-    With fewer than two, or with ``q``, sides are picked."""
+    With fewer than two, or with ``words``, sides are picked."""
     address = CompareForm(request.GET)
     if "build" in address.errors or address.non_field_errors():
         raise Http404(address.lines[0])
@@ -47,8 +47,8 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             numbers = builds_of_kernels(address.cleaned_data["kernel"], address.text("target"))
             return redirect(compare_url(numbers))
         builds = address.cleaned_data["build"]
-        if len(builds) < 2 or "q" in request.GET:
-            choices = choices_page(address.text("q"), builds)
+        if len(builds) < 2 or "words" in request.GET:
+            choices = choices_page(address.text("words"), builds)
             return render_page(
                 request,
                 "kernels/compare_choices.html",
