@@ -66,7 +66,7 @@ class SearchResult:
 
 
 def search(query: str, *, with_people: bool = False) -> SearchResult:
-    """Return everything that has the query in its name (39 queries, each with a time limit; none if
+    """Return everything that has the query in its name (50 queries, each with a time limit; none if
     the query is too short)."""
     query = query.strip()
     if _is_short(query):
