@@ -17,7 +17,7 @@ from tests.support.pages_world import World
 
 def test_from_the_overview_to_an_instruction_and_back(page: Page, world: World) -> None:
     page.goto("/")
-    page.get_by_role("link", name="tiny").first.click()
+    page.get_by_role("link", name="tiny", exact=True).first.click()
     expect(page.locator("h1")).to_have_text("tiny")
 
     page.locator("#scheduled").get_by_role("link", name="op0").click()

@@ -424,3 +424,11 @@ def account(context: Context) -> str:
 def with_query(context: Context, **changes: Any) -> str:
     """Return this page's address with some parameters changed; empty ones are left out."""
     return replace_query(context["request"], **changes)
+
+
+@register.simple_tag(takes_context=True)
+def build_query(context: Context, build: int, **changes: Any) -> str:
+    """Return a kernel page's address for another build, without what was chosen for this one."""
+    of_build = ("target", "model", "launch", "at", "waiting", "loop", "part")
+    cleared: dict[str, Any] = dict.fromkeys(of_build, "")
+    return replace_query(context["request"], build=build, **cleared, **changes)
