@@ -97,7 +97,7 @@ class FoldedAlert:
 @dataclass(frozen=True)
 class AlertRow:
     """One alert in a list. ``subject`` is the revision, the series without new points, or the
-    machine;
+    machine; ``commit`` and ``author`` are those of the revision, "" if they were not sent;
     ``generated``: its data was generated, not measured."""
 
     id: int
@@ -107,6 +107,8 @@ class AlertRow:
     state: str
     state_label: str
     subject: str
+    commit: str
+    author: str
     branch: str
     n_series: int
     worst: WorstChange | None
@@ -163,6 +165,8 @@ def unfolded_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
                 **shared_columns(row),
                 kind_label=row.get_kind_display(),
                 subject=row.subject,
+                commit=row.revision.subject if row.revision else "",
+                author=row.revision.author if row.revision else "",
                 branch=row.revision.branch if row.revision else "",
                 worst=worst.get(row.pk),
                 assignee=username(row.assignee),

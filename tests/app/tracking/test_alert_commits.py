@@ -110,6 +110,20 @@ def test_commits_that_nobody_measured_are_listed(
     assert window["commits"][3]["subject"] == "Change 39"
 
 
+@pytest.mark.django_db
+def test_lists_have_the_commit_its_author_and_its_time(reader: Client) -> None:
+    trunk = [replace(row, subject="Use TMA", author="Ada Lovelace") for row in team.commits(60)]
+    slower = team.history("gemm", trunk[40:], 125.0, MACHINE.with_code("b"))
+    team.push(team.history("gemm", trunk[:40], 100.0) + slower)
+    [row] = reader.get("/alerts.json").json()["alerts"]
+    assert (row["commit"], row["author"]) == ("Use TMA", "Ada Lovelace")
+    page = reader.get("/alerts").content.decode()
+    moment = trunk[40].at
+    assert moment is not None
+    assert f'title="{moment:%Y-%m-%d %H:%M} UTC"' in page, "of the commit, not of its alert"
+    assert [text for text in ("Use TMA", "(Ada Lovelace)") if text not in page] == []
+
+
 @pytest.mark.parametrize(
     "name", ["--output=/tmp/x", "a b", "a..b", "^main", "main@{1}", ":/Change", "a\nb", ""]
 )

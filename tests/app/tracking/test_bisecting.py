@@ -246,6 +246,15 @@ def test_what_cannot_be_bisected_says_why(alert: Alert, person: User) -> None:
         walk.start(alert, 20, person)
 
 
+def test_neighbouring_revisions_are_not_offered(trunk: list[RevisionKey], client: Client) -> None:
+    client.force_login(User.objects.create_superuser("b"))
+    team.push([value(revision) for revision in trunk[STEP - 40 : STEP + 20]])
+    (row,) = team.alerts()
+    page = client.get(f"/alerts/{row.pk}").content.decode()
+    assert f"no revision between c{STEP - 1} and c{STEP} is known" in page
+    assert '<button type="submit" disabled>Bisect</button>' in page
+
+
 def test_recorded_points_decide_without_measuring(
     alert: Alert, trunk: list[RevisionKey], person: User
 ) -> None:

@@ -297,6 +297,14 @@ def test_pages_and_messages_name_the_machine(channel: Channel, ada: User, client
     assert "temperature" in both_sides
     history = client.get(f"/series/{series.pk}").content.decode()
     assert f"machine host-1 changed: alert {alert.pk}" in history
+    assert "Later points are set aside with their machine" in history
+    assert "No changes found" not in history.partition("data-history")[0]
+    assert "The latest is" in history
+    rows = client.get("/series.json").json()["rows"]
+    assert {(row["machine"], row["machine_url"]) for row in rows} == {
+        ("host-1", f"/alerts/{alert.pk}")
+    }
+    assert "set aside: host-1" in client.get("/series").content.decode()
 
 
 def test_a_channel_selects_machines_and_their_series() -> None:

@@ -197,9 +197,14 @@ class AlertActions:
     open_requests: int
     is_open: bool
 
+    @property
+    def can_bisect(self) -> bool:
+        """Whether a bisection is possible by any means."""
+        return any(option.series for option in self.bisect)
+
 
 def alert_actions(pk: int) -> AlertActions:
-    """Return an alert's actions by its number (15 queries, 5 more for each of
+    """Return an alert's actions by its number (16 queries, 5 more for each of
     the latest bisections). Raises ``Alert.DoesNotExist``."""
     alert = Alert.objects.select_related("revision", "good_revision", "series").get(pk=pk)
     changes = changes_of(alert)
@@ -285,7 +290,7 @@ def _remeasurement_offer(changes: Sequence[Change], models: set[tuple[str, str]]
 def _bisect_options(
     alert: Alert, changes: Sequence[Change], builders: Mapping[str, RepositoryBuilders]
 ) -> tuple[BisectOption, ...]:
-    """Return the means of a bisection, those that measure first (3 queries)."""
+    """Return the means of a bisection, those that measure first (4 queries)."""
     options = []
     for means in (BisectionMeans.WORKER, BisectionMeans.SENDERS, BisectionMeans.RECORDED):
         reasons = [walk.blocked_reason(alert, change, means, builders) for change in changes]
@@ -293,8 +298,10 @@ def _bisect_options(
             (row for row, reason in zip(changes, reasons, strict=True) if not reason), None
         )
         note = ""
-        if first is not None and means is not BisectionMeans.RECORDED:
-            count = walk.count_between(alert, first)
+        count = walk.count_between(alert, first) if first is not None else 0
+        if first is not None and not count and alert.good_revision is not None:
+            reasons = [f"no revision between {alert.good_revision} and {alert.revision} is known"]
+        elif first is not None and means is not BisectionMeans.RECORDED:
             revisions = f"{count} revision{'' if count == 1 else 's'}"
             note = f"measures about {count.bit_length()} of {revisions} in between"
             if means is BisectionMeans.WORKER:

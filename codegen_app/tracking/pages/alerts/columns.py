@@ -18,6 +18,8 @@ COLUMNS: tuple[Column[AlertRow], ...] = (
     Column("state", "State", lambda row: row.state_label),
     Column("kind", "Kind", lambda row: row.kind_label),
     Column("revision", "Revision", lambda row: f"{row.subject} {row.branch}".rstrip()),
+    Column("commit", "Commit", lambda row: row.commit or None, note="its subject", shown=False),
+    Column("author", "Author", lambda row: row.author or None, shown=False),
     Column("moved", "Largest change", _worst(lambda worst: worst.series), shown=False),
     Column("series", "Series", lambda row: row.n_series, Kind.WHOLE),
     Column(
@@ -44,7 +46,14 @@ COLUMNS: tuple[Column[AlertRow], ...] = (
     ),
     Column("cause", "Cause", lambda row: cause_text(row.cause) or None),
     Column("assignee", "Assignee", lambda row: row.assignee or None),
-    Column("raised", "Age", lambda row: row.created_at, Kind.MOMENT, note="when it was raised"),
+    Column(
+        "since",
+        "Since",
+        lambda row: row.at,
+        Kind.MOMENT,
+        note="time of the revision; of a machine, when it changed",
+    ),
+    Column("raised", "Raised", lambda row: row.created_at, Kind.MOMENT, shown=False),
     Column(
         "recovered",
         "Recovered",

@@ -114,6 +114,21 @@ class HistoryPage:
         return any(row.subject for row in self.changes)
 
     @property
+    def set_aside(self) -> WithdrawalRow | None:
+        """The latest point if it is set aside with its machine; None if it is compared."""
+        standing = [row for row in self.withdrawals if row.alert and row.restored_at is None]
+        last = max(standing, key=lambda row: row.place, default=None)
+        is_latest = last is not None and (self.latest is None or last.place > self.latest.at)
+        return last if is_latest else None
+
+    @property
+    def machine_change(self) -> ChangeSummary | None:
+        """The change of the machine of that point, as far as it moved this series."""
+        alert = self.set_aside.alert if self.set_aside else None
+        moved = (row.moved for row in self.changes if row.series == self.head.id)
+        return next((row for row in moved if alert and row.alert == alert), None)
+
+    @property
     def units(self) -> tuple[str, ...]:
         heads = (self.head, *(other.head for other in self.beside))
         return tuple(dict.fromkeys(head.unit for head in heads))

@@ -15,11 +15,14 @@ _OWN_UNIT = "filters and copies use the base unit of the series: compare values 
 
 @dataclass(frozen=True)
 class SeriesRow:
-    """One series. ``change`` is the latest one that later points did not contradict."""
+    """One series. ``change`` is the latest one that later points did not contradict; ``machine``
+    changed, and its points in the series are set aside with its alert."""
 
     head: SeriesHead
     latest: PointValue | None
     change: ChangeSummary | None
+    machine: str = ""
+    machine_url: str = ""
 
 
 def _latest(read: Callable[[PointValue], Value]) -> Callable[[SeriesRow], Value]:
@@ -84,5 +87,6 @@ COLUMNS: tuple[Column[SeriesRow], ...] = (
     ),
     Column("changed", "Changed", _change(lambda change: change.at), Kind.MOMENT, shown=False),
     Column("cause", "Cause", _change(lambda change: cause_text(change.cause) or None), shown=False),
+    Column("machine", "Machine", lambda row: row.machine or None, shown=False),
     Column("points", "Points", lambda row: row.head.points, Kind.WHOLE),
 )

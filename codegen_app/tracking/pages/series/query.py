@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
+from django.urls import reverse
 from django.utils import timezone
 
 from codegen_app.graphs.models import Problem
-from codegen_app.tracking.models import Change, Series
+from codegen_app.tracking.models import OPEN_ALERT_STATES, AlertKind, Change, Series
 from codegen_app.tracking.pages.series.columns import COLUMNS, SeriesRow
 from codegen_app.tracking.queries.histories import Cursor
 from codegen_app.tracking.queries.series_summary import (
@@ -85,7 +86,7 @@ class SeriesList:
 
 
 def series_list(filters: Filters | None = None, after: Cursor | None = None) -> SeriesList:
-    """Return series by their latest point, ``PAGE_SIZE`` at a time after a cursor (5 queries, one
+    """Return series by their latest point, ``PAGE_SIZE`` at a time after a cursor (6 queries, one
     more if not all fit)."""
     filters = filters or Filters()
     found = list(_after_cursor(_filtered_series(filters), after)[: PAGE_SIZE + 1])
@@ -107,7 +108,7 @@ def series_list(filters: Filters | None = None, after: Cursor | None = None) -> 
 
 def series_table(filters: Filters, query: TableQuery) -> tuple[SeriesList, Table[SeriesRow]]:
     """Return series sorted and filtered by columns, ``PAGE_SIZE`` at a time; only the ``MAX_ROWS``
-    with the latest points if there are more (6 queries)."""
+    with the latest points if there are more (7 queries)."""
     matching = _filtered_series(filters)
     rows = series_rows(list(_after_cursor(matching)[:MAX_ROWS]))
     table = build_table("series", COLUMNS, rows, query, PAGE_SIZE)
@@ -137,7 +138,7 @@ def _series_page(filters: Filters, **of_rows: Any) -> SeriesList:
 
 
 def series_rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
-    """Return rows with their latest point and change (2 queries)."""
+    """Return rows with their latest point, change and slow machine (3 queries)."""
     latest = latest_values(series)
     units = {row.pk: row.unit for row in series}
     keys = RawSQL(_LATEST, [list(units)])  # noqa: S611 - no text of others
@@ -146,9 +147,26 @@ def series_rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
         row.series_id: change_summary(row, units[row.series_id])
         for row in rows.defer("explanation")
     }
+    machines = _open_machines(units)
     return tuple(
-        SeriesRow(series_head(row), latest.get(row.pk), changes.get(row.pk)) for row in series
+        SeriesRow(
+            series_head(row),
+            latest.get(row.pk),
+            changes.get(row.pk),
+            *machines.get(row.pk, ("", "")),
+        )
+        for row in series
     )
+
+
+def _open_machines(series: Collection[int]) -> dict[int, tuple[str, str]]:
+    """Return the machine of the latest open alert that set points of a series aside, and the
+    address of the alert, by series (1 query)."""
+    rows = Change.objects.filter(
+        series__in=series, alert__kind=AlertKind.MACHINE, alert__state__in=OPEN_ALERT_STATES
+    )
+    found = rows.order_by("alert").values_list("series", "alert__machine", "alert")
+    return {pk: (machine, reverse("alert", args=[alert])) for pk, machine, alert in found}
 
 
 def _filtered_series(filters: Filters) -> QuerySet[Series]:

@@ -45,7 +45,7 @@ class BudgetPage:
 
 
 def team_page(person: str) -> TeamPage:
-    """Return the page of a user by name, "" for none (15 queries)."""
+    """Return the page of a user by name, "" for none (16 queries)."""
     user = User.objects.filter(username=person).first()
     key = user.pk if user is not None else 0
     alerts = Alert.objects.filter(assignee=key, state__in=OPEN_ALERT_STATES)
