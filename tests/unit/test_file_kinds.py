@@ -193,6 +193,7 @@ def test_files_that_torch_writes(tmp_path: Path) -> None:
         (b"\x28\xb5\x2f\xfd", "a binary file of an unknown format, compressed with zstd", Use.NONE),
         (b"\x1f\x8b damaged", "a binary file of an unknown format, compressed with gzip", Use.NONE),
     ],
+    ids=["gzip", "xz", "bz2", "tar", "zstd", "damaged"],
 )
 def test_compressed_files_are_named_by_their_content(content: bytes, title: str, use: Use) -> None:
     recognition = of_bytes(content)
