@@ -58,17 +58,17 @@ class KernelChoice:
 
 
 def kernel_choice(kernel: GeneratedKernel, result: BenchmarkResult) -> KernelChoice:
-    """Return the choice where a result of the kernel was measured (2 queries). The result comes
-    with its build, problem and environment."""
+    """Return the choice where a result of the kernel was measured (2 queries): the latest, if the
+    kernel's language has one compiler and the target's own several. The result comes with its
+    build, problem and environment."""
+    selections = (
+        current_selections([result.problem_id])
+        .select_related("problem", "kernel", "result__environment", "result__task__run")
+        .filter(device_name=result.environment.device_name, target=result.environment.target)
+        .reverse()
+    )
     selection = next(
-        (
-            row
-            for row in current_selections([result.problem_id])
-            .select_related("problem", "kernel", "result__environment", "result__task__run")
-            .filter(device_name=result.environment.device_name, target=result.environment.target)
-            if is_in_bucket(row, result, result.build, kernel)
-        ),
-        None,
+        (row for row in selections if is_in_bucket(row, result, result.build, kernel)), None
     )
     toolchain = selection.toolchain if selection else toolchain_of(result.build)
     rows = bucket_results(result.environment.device_name, result.environment.target, toolchain)

@@ -118,6 +118,20 @@ def test_it_says_why_it_was_selected_and_what_came_second(reader: Client, world:
     assert f"Not selected on AMD Instinct MI300X. Selected: {kernel.name} 10.00 µs" in page
 
 
+def test_a_kernel_of_another_language_has_the_latest_selection(world: World) -> None:
+    """It has one time, whichever compiler of the target's own language the selection is for."""
+    old, kernel = world.kernels[:2]
+    GeneratedKernel.objects.filter(pk=kernel.pk).update(source_file="source.py")
+    kernel.refresh_from_db()
+    earlier = select(measured(world, old, 12_500.0))
+    Selection.objects.filter(pk=earlier.pk).update(toolchain="clang 1.0")
+    result = measured(world, kernel, 10_000.0)
+    select(result)
+    assert kernel_choice(kernel, result).is_selected
+    Selection.objects.filter(pk=earlier.pk).update(since=timezone.now())
+    assert not kernel_choice(kernel, result).is_selected
+
+
 def test_equal_times_are_called_noise(world: World) -> None:
     kernel, other = world.kernels[:2]
     result = measured(world, kernel, 10_000.0)
