@@ -59,7 +59,7 @@ def metric_columns(measured: Callable[[Row], MeasuredRow | None]) -> tuple[Colum
 
 
 def resource_columns(resources: Callable[[Row], ResourceUse | None]) -> tuple[Column[Row], ...]:
-    """Registers and occupancy; waves and their limiter are optional columns."""
+    """Registers and occupancy, if a row has them; waves and their limiter are optional columns."""
 
     def value(name: str) -> Callable[[Row], Any]:
         return lambda row: getattr(resources(row), name, None)
@@ -79,6 +79,7 @@ def resource_columns(resources: Callable[[Row], ResourceUse | None]) -> tuple[Co
             Kind.WHOLE,
             note="per thread",
             hover=target,
+            sparse=True,
         ),
         Column(
             "occupancy",
@@ -89,6 +90,7 @@ def resource_columns(resources: Callable[[Row], ResourceUse | None]) -> tuple[Co
             "resident waves per SIMD, of the maximum",
             hover=target,
             after=lambda row: getattr(resources(row), "words", ""),
+            sparse=True,
         ),
         Column("waves", "Waves", value("waves"), Kind.WHOLE, "per SIMD", shown=False),
         Column("limit", "Limiter", limiter, shown=False),

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
+from codegen_app.tuning.models import Environment, Selection
 from codegen_app.tuning.pages.node.query import node_page
 from codegen_app.tuning.pages.run.candidate_columns import columns
 from tests.app import factories
@@ -74,6 +75,20 @@ def test_a_target_may_be_chosen_for_registers(reader: Client, world: World) -> N
     page = reader.get("/kernels.json?target=gfx1100").json()
     assert page["targets"] == ["gfx1100", "gfx942"]
     assert {row["target"] for row in page["kernels"]} == {"gfx1100", ""}
+
+
+def test_registers_are_those_of_the_target_of_the_times(reader: Client, world: World) -> None:
+    """Even if no kernel has been built for it: the columns without a value are left out."""
+    Environment.objects.update(target="sm_90", emulated=False)
+    Selection.objects.update(target="sm_90")
+    page = reader.get("/kernels.json").json()
+    assert (page["bucket"]["target"], page["target"]) == ("sm_90", "sm_90")
+    assert page["targets"] == ["gfx1100", "gfx942", "sm_90"]
+    assert {row["resource_use"] for row in page["kernels"]} == {None}
+    html = reader.get("/kernels").content.decode()
+    assert re.search(r'<option value="sm_90"\s+selected>', html)
+    names = re.findall(r'<th scope="col".*?>\s*<a[^>]*>(\w+)', html)
+    assert "Registers" not in names and "Configuration" in names
 
 
 def test_the_list_sorts_by_any_column_and_says_so(reader: Client, world: World) -> None:

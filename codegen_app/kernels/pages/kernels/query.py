@@ -221,10 +221,13 @@ def kernel_list(
     node_buckets = serving.node_buckets(nodes.filter(graph=selected) if selected else nodes)
     bucket = node_buckets.find(times)
     counts = _counts_by(Build.objects.filter(state=State.DONE), "target")
+    measured_gpu = bucket.target if bucket is not None and _is_gpu(bucket.target) else ""
+    if measured_gpu:
+        counts.setdefault(measured_gpu, 0)
     if target not in counts:
-        gpus = [name for name in counts if not targets.find(name).emulates and name != "cpu"]
-        default_target = max(gpus or counts, key=lambda name: (counts[name], name), default="")
-        target = bucket.target if bucket is not None and bucket.target in gpus else default_target
+        gpus = [name for name in counts if _is_gpu(name)]
+        most_built = max(gpus or counts, key=lambda name: (counts[name], name), default="")
+        target = measured_gpu or most_built
     ranking = None
     if selected is not None:
         served = serving.served_kernels(node_buckets, bucket)
@@ -293,6 +296,10 @@ def _kernel_rows(
         )
     ]
     return sorted(rows, key=lambda row: row.rank or len(rows) + 1)
+
+
+def _is_gpu(target: str) -> bool:
+    return target != "cpu" and not targets.find(target).emulates
 
 
 def _in_use(row: RankedKernel | None) -> dict[str, Any]:
