@@ -74,7 +74,7 @@ def test_an_open_overview_keeps_its_graph_and_offers_the_newer_one(
     page.goto("/")
     page.wait_for_selector("html[data-ready]")
     expect(summary.get_by_role("heading", level=2)).to_have_text("tiny")
-    make_world(code_cache, "other", layers=1, compiled=1)
+    make_world(code_cache, "other", layers=4, compiled=1)
     offer = summary.get_by_role("link", name="show other")
     expect(offer).to_be_visible(timeout=2 * PATIENCE_MS)
     expect(summary.get_by_role("heading", level=2)).to_have_text("tiny")

@@ -58,13 +58,17 @@ def count_coverage(kinds: Iterable[tuple[str, bool]], *, emulated: bool) -> Cove
 
 def featured_graph(coverages: Mapping[int, Coverage]) -> int | None:
     """Return the graph that pages show by default, of these, the newest first; None if there are
-    none. At least half of it is measured, since the hottest of two nodes in fourteen says little;
-    else it is the newest with times, else the newest."""
-    measured = [graph for graph, coverage in coverages.items() if coverage.measured]
-    half = [
-        graph for graph in measured if 2 * coverages[graph].measured >= coverages[graph].with_kernel
-    ]
-    return next(iter((*half, *measured, *coverages)), None)
+    none. Graphs of which at least half is measured come first, since the hottest of two nodes in
+    fourteen says little; then those with times of a device, not of an emulation; then those with
+    the most measured nodes; then the newest."""
+
+    def importance(graph: int) -> tuple[bool, bool, int]:
+        coverage = coverages[graph]
+        is_half_measured = 0 < coverage.with_kernel <= 2 * coverage.measured
+        is_of_a_device = coverage.measured > 0 and not coverage.emulated
+        return is_half_measured, is_of_a_device, coverage.measured
+
+    return max(coverages, key=importance, default=None)
 
 
 def graph_coverages(graphs: Collection[int]) -> dict[int, Coverage]:

@@ -17,6 +17,7 @@ from codegen_app.kernels.pages.kernel.query import kernel_page
 from codegen_app.site.pages.overview.query import overview
 from codegen_app.tracking.models import Alert, Series
 from codegen_app.tuning.models import BenchmarkResult, Environment, Selection, TuningRun
+from codegen_app.tuning.queries.coverage import Coverage, featured_graph
 from codegen_app.web.templatetags.kiln import us
 from codegen_app.workers.models import State
 from codegen_app.workers.models.worker import Worker
@@ -103,7 +104,7 @@ def test_who_keeps_an_older_graph_is_offered_the_newer_one(
     """The region says which graph its news are of; what is usual offers nothing."""
     assert overview().offered is None
     assert overview(tuned.graph.pk).offered is None
-    newer = make_world(code_cache, "newer", layers=1, compiled=1).graph
+    newer = make_world(code_cache, "newer", layers=3, compiled=1).graph
     kept = reader.get(f"/?graph={tuned.graph.pk}").content.decode()
     assert f'data-live-keep="graph={tuned.graph.pk}"' in kept
     text = " ".join(kept.split())
@@ -257,16 +258,19 @@ def test_open_work_says_how_far_it_is(tuned: World, reader: Client) -> None:
     """A run of the world is open, and a graph waits for its preparation."""
     fresh = factories.graph(name="fresh")
     rows = {row.subject: row for row in overview().work}
-    assert (rows["fresh"].url, rows["fresh"].text) == (
+    assert (rows["fresh"].url, rows["fresh"].state, rows["fresh"].text) == (
         fresh.get_absolute_url(),
+        State.QUEUED,
         "queued for preparation",
     )
     run = rows[f"run {tuned.run.pk} of tiny, cpu"]
     assert run.text == "2 of 2 candidates are measured"
     page = reader.get("/").content.decode()
     assert f'<a href="{fresh.get_absolute_url()}">fresh</a>: queued for preparation' in page
+    assert "No worker is online" not in page
     Worker.objects.all().delete()
-    assert {row.text.partition("; ")[2] for row in overview().work} == {"no worker is online"}
+    assert {row.state for row in overview().work} == {State.QUEUED}
+    assert reader.get("/").content.decode().count("No worker is online") == 1
 
 
 def test_a_newcomer_finds_a_kernel_a_regression_and_tuning(tuned: World, tuner: Client) -> None:
@@ -303,10 +307,10 @@ def test_queries_do_not_grow_with_what_there_is(tuned: World, code_cache: Path) 
 def test_a_graph_of_which_little_is_measured_is_not_the_first(
     tuned: World, code_cache: Path
 ) -> None:
-    """One of its three nodes has a time: the cost that it would name says little."""
-    newer = make_world(code_cache, "newer").graph
+    """Three of its seven nodes have a time: the cost that it would name says little."""
+    newer = make_world(code_cache, "newer", layers=3).graph
     assert overview().summary.ranking.name == "newer", "all of it"  # type: ignore[union-attr]
-    for place in (1, 2):
+    for place in (3, 4, 5, 6):
         problem = Problem.objects.create(
             digest=factories.digest(), kind="gemm", op="mm", summary="", text="t"
         )
@@ -321,5 +325,19 @@ def test_a_graph_of_which_little_is_measured_is_not_the_first(
     rankings = (shown.ranking, requested.ranking)
     assert [(row.graph, str(row.measured)) for row in rankings] == [
         (tuned.graph.pk, "2 of 2"),
-        (newer.pk, "1 of 3"),
+        (newer.pk, "3 of 7"),
     ]
+
+
+def test_the_graph_with_the_most_measured_nodes_is_the_first() -> None:
+    """Of graphs measured by half: times of a device before emulated ones, then the number of
+    measured nodes, then the newest."""
+    emulated, small = Coverage(90, 90, emulated=True), Coverage(16, 16)
+    little, large, unmeasured = Coverage(40, 90), Coverage(86, 88), Coverage(0, 99)
+    newest_first = {5: unmeasured, 4: little, 3: small, 2: large, 1: emulated}
+    for expected in (2, 3, 1, 4, 5):
+        assert featured_graph(newest_first) == expected
+        del newest_first[expected]
+    assert featured_graph({}) is None
+    assert featured_graph({2: small, 1: small}) == 2
+    assert featured_graph({2: unmeasured, 1: Coverage()}) == 2

@@ -63,6 +63,7 @@ class Overview:
     regression: OpenAlert | None
     run: RunRow | None
     work: tuple[WorkInProgress, ...]
+    is_worker_online: bool
     next_step: NextStep | None
     first_steps: tuple[FirstStep, ...]
     graphs: tuple[GraphRow, ...]
@@ -76,6 +77,7 @@ def overview(graph: int | None = None) -> Overview:
     """Return everything on the first page (33 queries, 3 more if a gain is shown)."""
     rows = graph_rows(Graph.objects.all()[:FEATURED_OF])
     workers, changes = worker_rows(), overview_changes()
+    is_worker_online = any(row.alive for row in workers)
     runs = run_rows(TuningRun.objects.all()[:12])
     featured = featured_graph({row.id: row.measured for row in rows})
     offered = next((row for row in rows if row.id == featured), None)
@@ -100,7 +102,8 @@ def overview(graph: int | None = None) -> Overview:
         kinds=kinds_here(),
         regression=explained_regression(changes.worst_regressions),
         run=next((run for run in runs if not is_open(run.state) and run.progress.done), None),
-        work=work_in_progress(rows, runs, is_worker_online=any(row.alive for row in workers)),
+        work=work_in_progress(rows, runs, is_worker_online=is_worker_online),
+        is_worker_online=is_worker_online,
         next_step=next_step(summary, workers),
         first_steps=first_steps(summary),
         graphs=rows,

@@ -19,26 +19,29 @@ class WorkInProgress:
 
     subject: str
     url: str
+    state: str
     text: str
 
 
 def work_in_progress(
     graphs: Sequence[GraphRow], runs: Sequence[RunRow], *, is_worker_online: bool
 ) -> tuple[WorkInProgress, ...]:
-    """Return the open work of these graphs and runs, the oldest first."""
-    waiting = "" if is_worker_online else "; no worker is online"
-    rows = [
-        WorkInProgress(graph.name, graph.url, text + waiting)
-        for graph in reversed(graphs)
-        if (text := _preparation(graph))
-    ]
+    """Return the open work of these graphs and runs, the oldest first; all of it is queued while no
+    worker is online."""
+    rows = []
+    for graph in reversed(graphs):
+        if text := _preparation(graph):
+            is_running = is_worker_online and graph.state != State.QUEUED
+            state = State.RUNNING if is_running else State.QUEUED
+            rows.append(WorkInProgress(graph.name, graph.url, state, text))
     for run in reversed(runs):
         if is_open(run.state):
             progress = run.progress
             text = f"{progress.done} of {progress.total} candidates are {run.done_word}"
             text = text if run.planned else "waits until the graph is prepared"
             subject = f"run {run.id} of {run.graph}, {run.device}"
-            rows.append(WorkInProgress(subject, run.url, text + waiting))
+            state = State(run.state) if is_worker_online else State.QUEUED
+            rows.append(WorkInProgress(subject, run.url, state, text))
     return tuple(rows)
 
 
