@@ -55,15 +55,20 @@ def extract_model(file: Path, model_name: str, out: Path, limits: Limits = Limit
 
 
 def dry_run(
-    file: Path, targets: Sequence[str], limits: Limits, cancellation: Cancellation | None = None
+    file: Path,
+    targets: Sequence[str],
+    limits: Limits,
+    cancellation: Cancellation | None = None,
+    name: str = "",
 ) -> None:
     """Read, lower and schedule the graph in a file, and render its default kernels.
 
     The targets share sources. This is a dry run of the preparation; its results are discarded.
+    Errors name the file's ``name``, if given.
 
     Raises as ``read_graph``, and ``Cancelled``.
     """
-    _call("try", file, limits, {"names": list(targets)}, cancellation=cancellation)
+    _call("try", file, limits, {"names": list(targets)}, name, cancellation=cancellation)
 
 
 def compare_with_torch(
@@ -71,18 +76,19 @@ def compare_with_torch(
     bindings: Mapping[str, int],
     limits: Limits = Limits(),
     cancellation: Cancellation | None = None,
+    name: str = "",
     *,
     seed: int = 0,
 ) -> list[Mapping[str, Any]]:
     """Compare the reference's outputs with torch's (``benchmark/torch_oracle.py``).
 
-    Returns the findings as dictionaries. Raises as ``dry_run``, and ``UserError`` if torch is not
-    installed.
+    Returns the findings as dictionaries. Names the file and raises as ``dry_run``, and
+    ``UserError`` if torch is not installed.
     """
     if importlib.util.find_spec("torch") is None:
         raise UserError("torch is not installed: run `pip install torch`, or skip the comparison")
     findings: list[Mapping[str, Any]] = _call(
-        *("torch", file, limits, {"seed": seed, "bindings": dict(bindings)}),
+        *("torch", file, limits, {"seed": seed, "bindings": dict(bindings)}, name),
         writable=True,  # importing torch requires a writable folder
         cancellation=cancellation,
     )
@@ -94,11 +100,12 @@ def _call(
     file: Path,
     limits: Limits,
     arguments: Mapping[str, Any] = MappingProxyType({}),
+    name: str = "",
     **options: Any,
 ) -> Any:
     return call_child(
         *(_CHILD, {"command": command, "file": str(file.absolute()), **arguments}),
-        name=file.name,
+        name=name or file.name,
         seconds=limits.seconds,
         memory_bytes=limits.memory_bytes,
         files=(file.absolute(),),

@@ -78,6 +78,7 @@ def _compare(graph: Graph, cancellation: Cancellation) -> dict[str, Any]:
         hints,
         untrusted.Limits(settings.PREPARE_MAX_S, settings.IMPORT_MAX_MEMORY_BYTES),
         cancellation,
+        graph.name,
     )
     oracle = f"torch {compilers.torch_version().partition('+')[0]}"
     try:

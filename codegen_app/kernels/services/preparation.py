@@ -41,7 +41,8 @@ def prepare(graph: Graph) -> None:
             # Once in a process that can be stopped: a file can require unbounded work.
             file = artifacts.local_file(graph.file, ".pt2")
             names = tuple(graph.targets) or served_target_names()
-            untrusted.dry_run(file, names, import_limits(settings.PREPARE_MAX_S), cancellation)
+            limits = import_limits(settings.PREPARE_MAX_S)
+            untrusted.dry_run(file, names, limits, cancellation, graph.name)
             with computing:
                 scheduled = engine.scheduled(graph.file.digest)
                 wrapper = scheduled.wrapper(graph.name, graph.targets)

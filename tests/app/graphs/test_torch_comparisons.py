@@ -87,14 +87,16 @@ def test_a_prepared_graph_is_compared_after_all_else(
         order.append("packed")
         work.finish(row, State.REJECTED, reason="a test's")
 
-    def compare(file: Path, bindings: Any, limits: untrusted.Limits, *_: Any) -> Any:
-        order.append((file.name, bindings, limits))
+    def compare(
+        file: Path, bindings: Any, limits: untrusted.Limits, cancellation: Any, name: str
+    ) -> Any:
+        order.append((file.name, bindings, limits, name))
         return answers(finding("y"), finding("z"))
 
     monkeypatch.setattr(packing, "pack", packed)
     compared(compare)
     tasks.prepare()
-    assert order == ["packed", ("m.pt2", {"s0": 64}, untrusted.Limits(17, 1 << 30))]
+    assert order == ["packed", ("m.pt2", {"s0": 64}, untrusted.Limits(17, 1 << 30), graph.name)]
     row = TorchComparison.objects.get()
     assert (row.state, row.oracle, row.bindings) == (State.DONE, "torch 2.13.0", {"s0": 64})
     assert row.findings == [finding("y"), finding("z")]
@@ -347,7 +349,7 @@ def test_a_worker_that_lost_the_row_stops_and_writes_nothing(
     held = work.claim_next(TorchComparison.objects.all(), "w")
     assert held is not None
 
-    def compare(_: Path, __: Any, ___: Any, cancellation: Cancellation) -> Any:
+    def compare(_: Path, __: Any, ___: Any, cancellation: Cancellation, ____: str) -> Any:
         end(held)
         while not cancellation.cancelled:  # the heartbeat sees it
             pass
