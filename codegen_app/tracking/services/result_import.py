@@ -19,7 +19,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from codegen_app.accounts import audit
-from codegen_app.kernels.models import GeneratedKernel
+from codegen_app.kernels.models import Build, GeneratedKernel
 from codegen_app.kernels.services import builds
 from codegen_app.platform.advisory_lock import LockClass, lock_transaction
 from codegen_app.tracking.services import result_history
@@ -93,10 +93,12 @@ def record(
 
 
 def _request_listings(run: TuningRun) -> None:
-    """Request builds of the kernels that the run selected, since results have no instructions: for
-    the sources that a compiler here builds for its target."""
+    """Request builds of the kernels that the run selected and whose instructions are not in the
+    file: for the sources that a compiler here builds for its target."""
     by_source: dict[str, list[GeneratedKernel]] = defaultdict(list)
-    for kernel in GeneratedKernel.objects.filter(selections__result__task__run=run).distinct():
+    with_listing = Build.objects.filter(target=run.target, listing__isnull=False).values("kernel")
+    selected = GeneratedKernel.objects.filter(selections__result__task__run=run).distinct()
+    for kernel in selected.exclude(pk__in=with_listing):
         by_source[kernel.source_file].append(kernel)
     for kernels in by_source.values():
         with suppress(UserError):  # no compiler: the kernel's page says how to get one

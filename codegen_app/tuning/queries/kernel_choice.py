@@ -44,11 +44,14 @@ class OtherKernel(MeasuredRow):
 @dataclass(frozen=True)
 class KernelChoice:
     """A kernel among those measured for its problem on one device model, target, compiler and
-    sizes. ``reason`` is why the selected kernel was selected, "" if none is; ``run`` is the URL of
-    the run that selected it. ``preferred`` is the selected kernel if it is another one, ``next``
-    the fastest of the others; ``measured`` counts the kernels with a time."""
+    sizes: the bucket with the latest selection. ``toolchain`` is its compiler if another compiler
+    has a selection, too, else "". ``reason`` is why the selected kernel was selected, "" if none
+    is; ``run`` is the URL of the run that selected it. ``preferred`` is the selected kernel if it
+    is another one, ``next`` the fastest of the others; ``measured`` counts the kernels with a
+    time."""
 
     device: str
+    toolchain: str
     is_selected: bool
     reason: str
     run: str
@@ -56,20 +59,27 @@ class KernelChoice:
     next: OtherKernel | None
     measured: int
 
+    @property
+    def place(self) -> str:
+        """The device, with the compiler where it is not the only one."""
+        return f"{self.device} with {self.toolchain}" if self.toolchain else self.device
+
 
 def kernel_choice(kernel: GeneratedKernel, result: BenchmarkResult) -> KernelChoice:
     """Return the choice where a result of the kernel was measured (2 queries): the latest, if the
     kernel's language has one compiler and the target's own several. The result comes with its
     build, problem and environment."""
-    selections = (
-        current_selections([result.problem_id])
+    selections = [
+        row
+        for row in current_selections([result.problem_id])
         .select_related("problem", "kernel", "result__environment", "result__task__run")
         .filter(device_name=result.environment.device_name, target=result.environment.target)
-        .reverse()
+        if same_sizes(row.bindings, result.bindings, row.problem.symbols)
+    ]
+    in_bucket = (
+        row for row in reversed(selections) if is_in_bucket(row, result, result.build, kernel)
     )
-    selection = next(
-        (row for row in selections if is_in_bucket(row, result, result.build, kernel)), None
-    )
+    selection = next(in_bucket, None)
     toolchain = selection.toolchain if selection else toolchain_of(result.build)
     rows = bucket_results(result.environment.device_name, result.environment.target, toolchain)
     by_kernel: dict[int, list[BenchmarkResult]] = defaultdict(list)
@@ -89,6 +99,7 @@ def kernel_choice(kernel: GeneratedKernel, result: BenchmarkResult) -> KernelCho
     task = selection.result.task if selection and selection.result else None
     return KernelChoice(
         device=result.environment.device_name,
+        toolchain=toolchain if {row.toolchain for row in selections} - {toolchain} else "",
         is_selected=is_selected,
         reason=selection.reason if selection else "",
         run=task.run.get_absolute_url() if task else "",

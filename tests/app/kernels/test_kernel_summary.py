@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from typing import Any, TypeVar
 
 import pytest
+from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from codegen_app.kernels.models import Build, GeneratedKernel
+from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.models.build import ELSEWHERE
 from codegen_app.kernels.pages.kernel.query import kernel_page
 from codegen_app.platform import artifacts
@@ -24,6 +26,8 @@ from tests.app import factories
 from tests.support.pages_world import World
 
 pytestmark = pytest.mark.django_db
+
+Row = TypeVar("Row", bound=Model)
 
 MAX_BYTES, MAX_ELEMENTS = 300_000, 6_000
 
@@ -59,6 +63,15 @@ def select(result: BenchmarkResult) -> Selection:
         reason="fastest in run 7",
         since=timezone.now(),
     )
+
+
+def copy_of(row: Row, **fields: Any) -> Row:
+    """A new row with these other fields."""
+    new = type(row).objects.get(pk=row.pk)  # type: ignore[attr-defined]
+    for name, value in {"pk": None, **fields}.items():
+        setattr(new, name, value)
+    new.save()
+    return new
 
 
 def recorded_build(kernel: GeneratedKernel) -> Build:
@@ -127,9 +140,26 @@ def test_a_kernel_of_another_language_has_the_latest_selection(world: World) -> 
     Selection.objects.filter(pk=earlier.pk).update(toolchain="clang 1.0")
     result = measured(world, kernel, 10_000.0)
     select(result)
-    assert kernel_choice(kernel, result).is_selected
+    choice = kernel_choice(kernel, result)
+    assert choice.is_selected
+    assert choice.place == f"AMD Instinct MI300X with {toolchain_of(result.build)}"
     Selection.objects.filter(pk=earlier.pk).update(since=timezone.now())
     assert not kernel_choice(kernel, result).is_selected
+
+
+def test_the_headline_is_the_time_for_the_node_that_one_came_from(world: World) -> None:
+    kernel, (first, *_) = world.kernels[0], world.nodes
+    assert first.problem is not None
+    problem = copy_of(first.problem, digest="e" * 64)
+    second = copy_of(first, problem=problem, name="op1", position=first.position + 1)
+    KernelUse.objects.create(kernel=kernel, template_node=second, position=99)
+    measured(world, kernel, 10_000.0)
+    latest = measured(world, kernel, 30_000.0)
+    BenchmarkResult.objects.filter(pk=latest.pk).update(problem=problem)
+    for node, median_ns in ((first, 10_000.0), (second, 30_000.0)):
+        page = kernel_page(kernel.name, None, node.pk)
+        assert page.counting is not None
+        assert page.counting.median_ns == median_ns
 
 
 def test_equal_times_are_called_noise(world: World) -> None:

@@ -137,11 +137,12 @@ def test_a_kernels_page_shows_what_was_imported_of_it(graph: Graph, reader: Clie
     assert "built on another machine</span>" in text
     recorded_build = BenchmarkResult.objects.get().build
     text = reader.get(f"{kernel.get_absolute_url()}?build={recorded_build.pk}").content.decode()
-    assert "its figures were imported" in text
+    assert "figures and instructions were imported" in text
 
 
 def test_selected_kernels_are_built_here_for_their_instructions(graph: Graph) -> None:
-    result_import.record(recorded.recorded(recorded.AMD), "a", None)
+    without_listings = replace(recorded.recorded(recorded.AMD), listings={})
+    result_import.record(without_listings, "a", None)
     result = BenchmarkResult.objects.get()
     assert Selection.objects.filter(kernel=result.kernel, until=None).exists()
     requested = result.kernel.builds.exclude(pk=result.build_id).get()
@@ -149,13 +150,25 @@ def test_selected_kernels_are_built_here_for_their_instructions(graph: Graph) ->
     assert result.build.reason == ELSEWHERE
 
 
+def test_kernels_whose_instructions_are_in_the_file_are_not_built(graph: Graph) -> None:
+    result_import.record(recorded.recorded(recorded.AMD), "a", None)
+    result = BenchmarkResult.objects.get()
+    assert list(result.kernel.builds.filter(target="gfx942")) == [result.build]
+    assert result.build.state == State.CANCELLED
+
+
 def test_a_kernels_page_shows_the_instructions_of_the_file(graph: Graph, reader: Client) -> None:
     result_import.record(recorded.recorded(), "a", None)
     build = BenchmarkResult.objects.get().build
+    page = kernel_page(build.kernel.name, None, None)
+    assert page.build is not None
+    assert page.build.id == build.pk, "it opens on the listing of the file"
     assert build.listing is not None
     assert artifacts.read(build.listing).decode() == recorded.LISTING
     text = reader.get(f"{build.kernel.get_absolute_url()}?build={build.pk}").content.decode()
     assert "MOV" in text
+    assert "figures and instructions were imported" in text
+    assert "its instructions were not" not in text
     assert "EXIT" in text
 
 

@@ -125,6 +125,16 @@ class BuildRow:
         return self.state == State.CANCELLED and self.reason == ELSEWHERE
 
     @property
+    def is_comparable(self) -> bool:
+        """Whether it has figures to compare: compiled here, or imported with its times."""
+        return self.state == State.DONE or self.elsewhere
+
+    @property
+    def state_glyph(self) -> str:
+        """The state whose glyph it has: an imported listing is as good as a finished build."""
+        return State.DONE if self.elsewhere and self.listing_digest else self.state
+
+    @property
     def state_title(self) -> str:
         """Its state, or the stage that rejected it."""
         return "built on another machine" if self.elsewhere else self.stage or self.state
@@ -239,10 +249,7 @@ class KernelPage:
     @property
     def default_tab(self) -> str:
         """The section that the page opens: the builds if the displayed one needs attention."""
-        is_built = self.build is not None and (
-            self.build.state == State.DONE or self.build.elsewhere
-        )
-        return "resources" if is_built else "builds"
+        return "resources" if self.build and self.build.is_comparable else "builds"
 
     @property
     def main_resources(self) -> ResourceRow | None:
@@ -285,7 +292,7 @@ class KernelPage:
     @property
     def beside(self) -> tuple[int, ...]:
         """The builds offered for a comparison: the displayed one and the next."""
-        complete = [build.id for build in self.builds if build.state == State.DONE]
+        complete = [build.id for build in self.builds if build.is_comparable]
         selected = [self.build.id] if self.build and self.build.id in complete else []
         return tuple([*selected, *(build for build in complete if build not in selected)][:2])
 
@@ -344,15 +351,19 @@ def kernel_page(
     ``GeneratedKernel.DoesNotExist``.
 
     ``build_id`` and ``node_id`` select the build and the use to show; by default, or if they are
-    not this kernel's, the first finished build for ``target``, else for a target that the kernel
-    was measured on, else of all, and the first use.
+    not this kernel's, the first build with instructions for ``target``, else for a target that the
+    kernel was measured on, else of all, and the first use that was measured. The headline is a time
+    for the use's problem.
     ``sizes`` is the index of the known sizes for the limits, ``view`` names the build's text that
     is its listing. ``model`` is the modelling shown with its build, its launch, and the start of
     its timeline; by default, or if it is not this kernel's, the newest of the build's.
     """
     kernel = GeneratedKernel.objects.get(name=name)
-    uses = _uses(kernel)
-    use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
+    uses, results = _uses(kernel), _results(kernel)
+    measured = {row.problem_id for row in results}
+    measured_uses = [use for use in uses if use.problem_id in measured]
+    selected_uses = [use for use in uses if use.node_id == node_id]
+    use = next(iter([*selected_uses, *measured_uses, *uses]), None)
     build_rows = (
         _build_row(kernel, build)
         for build in Build.objects.filter(kernel=kernel)
@@ -367,11 +378,10 @@ def kernel_page(
     model_id, launch, at = model
     build_id = next((row.build for row in rows if row.id == model_id and row.is_shown), build_id)
     requested = [row for row in builds if row.id == build_id]
-    results = _results(kernel)
     measured_on = {row.environment.target for row in results if not row.emulated}
     complete = sorted(
-        (row for row in builds if row.state == State.DONE),
-        key=lambda row: row.target not in measured_on,
+        (row for row in builds if row.state == State.DONE or row.listing_digest),
+        key=lambda row: (row.target not in measured_on, row.state != State.DONE),
     )
     of_target = [row for row in [*complete, *builds] if row.target == target]
     build = next(iter([*requested, *of_target, *complete, *builds]), None)
@@ -397,7 +407,8 @@ def kernel_page(
     modelled_row = next((row for row in of_build if row.id == model_id), newest)
     report = load_report(modelled_row.id) if modelled_row else None
     modelled = modelled_view(report, listing, launch, at) if report else None
-    counting = _counting(results, build.target if build else "")
+    of_problem = [row for row in results if use is None or row.problem_id == use.problem_id]
+    counting = _counting(of_problem, build.target if build else "")
     return KernelPage(
         name=kernel.name,
         url=kernel.get_absolute_url(),

@@ -31,11 +31,11 @@ PAGE_SIZE = 200
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One kernel in the list. The time is the latest in the page's bucket, for the problem where it
-    takes longest. ``calls`` is the number of nodes of the page's graph that it serves, ``total_ns``
-    the sum of their medians, ``share`` its part (0 to 1) of the graph's measured time, ``roofline``
-    the ratio of their lower bound ``least_ns``, which ``bound`` sets, to it
-    (``tuning/queries/ranking.py``).
+    """One kernel in the list. ``url`` is its page, for the longest of its calls if it has any. The
+    time is the latest in the page's bucket, for the problem where it takes longest. ``calls`` is
+    the number of nodes of the page's graph that it serves, ``total_ns`` the sum of their medians,
+    ``share`` its part (0 to 1) of the graph's measured time, ``roofline`` the ratio of their lower
+    bound ``least_ns``, which ``bound`` sets, to it (``tuning/queries/ranking.py``).
     ``nodes`` is the number of nodes that it is a candidate for. ``resource_use`` is that of its
     build for ``target``."""
 
@@ -280,7 +280,7 @@ def _kernel_rows(
     rows = [
         KernelRow(
             name=name,
-            url=f"{address}{name}",
+            url=ranked[name].page_url if name in ranked else f"{address}{name}",
             language=language_of(file),
             template=template,
             config=config,
