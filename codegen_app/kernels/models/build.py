@@ -11,6 +11,8 @@ from codegen_app.workers.models.work import State, Work
 
 #: Why a build is not work here: it came with imported times.
 ELSEWHERE = "compiled elsewhere: imported with its times"
+#: The builds with figures: compiled here, or imported with their times.
+WITH_FIGURES = Q(state=State.DONE) | Q(state=State.CANCELLED, reason=ELSEWHERE)
 
 
 class Build(Work):
@@ -88,3 +90,10 @@ class Build(Work):
 
     def __str__(self) -> str:
         return f"{self.kernel_id} {self.target}"
+
+    @property
+    def has_figures(self) -> bool:
+        """Whether it is one of ``WITH_FIGURES``."""
+        return self.state == State.DONE or (
+            self.state == State.CANCELLED and self.reason == ELSEWHERE
+        )

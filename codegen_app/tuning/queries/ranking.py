@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from codegen_app.graphs.models import Graph, TemplateNode
 from codegen_app.kernels.modelled.rows import ModelledRow, modelled_rows_of_builds
 from codegen_app.kernels.models import Build
+from codegen_app.kernels.models.build import WITH_FIGURES
 from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
 from codegen_app.tuning.queries import serving
 from codegen_app.tuning.queries.coverage import Coverage, count_coverage
@@ -21,7 +22,6 @@ from codegen_app.tuning.queries.limits import BOUND_TEXTS, works_at
 from codegen_app.tuning.queries.measured_row import MeasuredRow
 from codegen_app.tuning.queries.measurements import measurement_fields
 from codegen_app.web.row import build_row
-from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.tuning import roofline
 
@@ -274,7 +274,7 @@ def _builds(
     """Return the latest builds by kernel for the bucket's target if it is a GPU, else for the
     target with the most builds, and that target (1 query)."""
     rows = (
-        Build.objects.filter(kernel__in=kernels, state=State.DONE)
+        Build.objects.filter(WITH_FIGURES, kernel__in=kernels)
         .only("target", "resources", "kernel")
         .order_by("created_at", "pk")
     )

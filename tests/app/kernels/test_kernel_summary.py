@@ -204,7 +204,7 @@ def test_each_section_has_an_address_and_comes_alone_to_a_script(
 ) -> None:
     address = world.kernels[0].get_absolute_url()
     page = reader.get(f"{address}?tab={tab}").content.decode()
-    current = re.search(r'<nav class="tabs" aria-label="Details">.*?</nav>', page, re.DOTALL)
+    current = re.search(r'<nav class="tabs" aria-label="Details".*?</nav>', page, re.DOTALL)
     assert current is not None
     assert re.search(rf'href="[^"]*tab={tab}#tabs"[^>]*aria-current="page"', current[0])
     query = {"tab": tab, "part": "tab"}

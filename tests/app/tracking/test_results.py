@@ -22,6 +22,7 @@ from codegen_app.graphs.services import imports as graphs
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
 from codegen_app.kernels.models.build import ELSEWHERE
 from codegen_app.kernels.pages.kernel.query import kernel_page
+from codegen_app.kernels.queries.resource_use import resource_use
 from codegen_app.platform import artifacts
 from codegen_app.site import retention
 from codegen_app.site.demo import models
@@ -37,6 +38,7 @@ from codegen_app.tuning.models import (
 )
 from codegen_app.tuning.pages.selections.query import selections
 from codegen_app.tuning.queries import serving
+from codegen_app.tuning.queries.ranking import kernel_ranking
 from codegen_app.workers.models import State
 from codegen_app.workers.pages.devices.query import devices
 from scheduler import pipeline, samples
@@ -155,6 +157,17 @@ def test_kernels_whose_instructions_are_in_the_file_are_not_built(graph: Graph) 
     result = BenchmarkResult.objects.get()
     assert list(result.kernel.builds.filter(target="gfx942")) == [result.build]
     assert result.build.state == State.CANCELLED
+
+
+def test_rankings_have_the_registers_of_imported_builds(graph: Graph) -> None:
+    result_import.record(recorded.recorded(), "a", None)
+    build = BenchmarkResult.objects.get().build
+    ranking = kernel_ranking(graph)
+    row = ranking.find(build.kernel.name)
+    assert row is not None
+    assert (ranking.built_for, row.build) == ("sm_90", build.pk)
+    assert row.resource_use == resource_use(build.resources, "sm_90")
+    assert "target=sm_90" in row.page_url
 
 
 def test_a_kernels_page_shows_the_instructions_of_the_file(graph: Graph, reader: Client) -> None:

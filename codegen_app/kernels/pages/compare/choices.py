@@ -13,11 +13,10 @@ from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from codegen_app.kernels.models import Build, KernelUse
-from codegen_app.kernels.models.build import ELSEWHERE
+from codegen_app.kernels.models.build import WITH_FIGURES
 from codegen_app.kernels.pages.compare.sides import Side, full_label, make_sides
 from codegen_app.kernels.pages.compare.verdict import comparable_times
 from codegen_app.tuning.models import BenchmarkResult, Selection
-from codegen_app.workers.models import State
 
 _MAX_FOUND = 40
 _MAX_SUGGESTIONS = 6
@@ -73,11 +72,6 @@ class ComparedChoices:
         )
 
 
-def comparable_builds() -> QuerySet[Build]:
-    """Return the builds with figures: finished ones, and those imported with their times."""
-    return Build.objects.filter(Q(state=State.DONE) | Q(state=State.CANCELLED, reason=ELSEWHERE))
-
-
 def choices_page(words: str, picked: Sequence[int]) -> ComparedChoices:
     """Return what can be compared (at most 10 queries). Raises ``Build.DoesNotExist``."""
     by_number = Build.objects.select_related("kernel").in_bulk(picked)
@@ -100,7 +94,7 @@ def choices_page(words: str, picked: Sequence[int]) -> ComparedChoices:
 
 def _search(words: str) -> QuerySet[Build]:
     """Return the builds whose kernel, target, flags or parameters have each word, newest first."""
-    builds = comparable_builds()
+    builds = Build.objects.filter(WITH_FIGURES)
     for word in words.split():
         name, _, value = word.partition("=")
         matching = Q(kernel__name__icontains=word) | Q(target__icontains=word)
@@ -120,7 +114,7 @@ def choices_for(build: Build, sides: Iterable[int] = ()) -> tuple[Choice, ...]:
     problem's default and fastest kernels, and its kernel's other targets and flags."""
     result = BenchmarkResult.objects.filter(build=build).order_by("-created_at", "-pk").first()
     choices = _rivals([result])[result.pk] if result else []
-    others = comparable_builds().filter(kernel=build.kernel_id).exclude(pk=build.pk)
+    others = Build.objects.filter(WITH_FIGURES, kernel=build.kernel_id).exclude(pk=build.pk)
     for other in others.select_related("kernel").order_by("target", "pk")[:_MAX_BUILDS_OF_KERNEL]:
         flags = " ".join(other.flags)
         title = f"on {other.target}" if other.target != build.target else f"with {flags}"

@@ -8,10 +8,10 @@ from itertools import compress, groupby, zip_longest
 
 from codegen_app.kernels.modelled.comparison import ModelledComparison, compare_modelled
 from codegen_app.kernels.models import Build, KernelUse
+from codegen_app.kernels.models.build import WITH_FIGURES
 from codegen_app.kernels.pages.compare.choices import (
     Choice,
     choices_for,
-    comparable_builds,
     compare_url,
 )
 from codegen_app.kernels.pages.compare.explanation import explain
@@ -264,7 +264,7 @@ _SOURCES = (
 def builds_of_kernels(kernels: Sequence[str], target: str = "") -> list[int]:
     """Return a build of each kernel in that order (1 query), all for one target: the requested one,
     or the first that all of them are built for. Raises ``Build.DoesNotExist`` if there is none."""
-    rows = comparable_builds().filter(kernel__name__in=kernels).order_by("created_at")
+    rows = Build.objects.filter(WITH_FIGURES, kernel__name__in=kernels).order_by("created_at")
     by_target: dict[str, dict[str, int]] = {}
     for name, built_for, pk in rows.values_list("kernel__name", "target", "pk"):
         by_target.setdefault(built_for, {})[name] = pk

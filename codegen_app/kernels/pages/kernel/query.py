@@ -17,7 +17,7 @@ from codegen_app.graphs.origins import lines_by_node, own_frame
 from codegen_app.kernels.modelled.rows import ModelledRow, load_report, modelled_rows
 from codegen_app.kernels.modelled.view import ModelledView, modelled_view
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
-from codegen_app.kernels.models.build import ELSEWHERE
+from codegen_app.kernels.models.build import ELSEWHERE, WITH_FIGURES
 from codegen_app.kernels.queries.listing import ListingView, next_steps, read_listing
 from codegen_app.platform import files
 from codegen_app.platform.models import Artifact
@@ -632,13 +632,13 @@ def _result_row(row: BenchmarkResult) -> ResultRow:
 def _compare_url(kernel: GeneratedKernel, build: BuildRow | None, use: UseRow | None) -> str:
     """Return the URL of the comparison with the node's default kernel, built for the same target
     (1 query); "" if this is the default, or one of both is not built."""
-    if build is None or use is None or use.is_default or build.state != State.DONE:
+    if build is None or use is None or use.is_default or not build.is_comparable:
         return ""
     default = Build.objects.filter(
+        WITH_FIGURES,
         kernel__uses__template_node=use.node_id,
         kernel__uses__is_default=True,
         target=build.target,
-        state=State.DONE,
     ).exclude(kernel=kernel)
     pk = default.order_by("-created_at").values_list("pk", flat=True).first()
     return f"{reverse('compare')}?build={pk}&build={build.id}" if pk else ""

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from codegen_app.graphs.models import Graph, TemplateNode
 from codegen_app.kernels.models import Build, GeneratedKernel, KernelUse
+from codegen_app.kernels.models.build import WITH_FIGURES
 from codegen_app.kernels.queries.resource_use import ResourceUse, resource_use
 from codegen_app.tuning.models.benchmark_result import BenchmarkResult
 from codegen_app.tuning.queries import serving
@@ -21,7 +22,6 @@ from codegen_app.tuning.queries.ranking import KernelRanking, RankedKernel, rank
 from codegen_app.tuning.queries.serving import Bucket
 from codegen_app.web.tables import Column, Kind, Table, TableQuery, build_table
 from codegen_app.web.templatetags.kiln import us
-from codegen_app.workers.models import State
 from scheduler import targets
 from scheduler.codegen.languages import language_of
 from scheduler.stats.intervals import bounds_of, bounds_text
@@ -220,7 +220,7 @@ def kernel_list(
     )
     node_buckets = serving.node_buckets(nodes.filter(graph=selected) if selected else nodes)
     bucket = node_buckets.find(times)
-    counts = _counts_by(Build.objects.filter(state=State.DONE), "target")
+    counts = _counts_by(Build.objects.filter(WITH_FIGURES), "target")
     measured_gpu = bucket.target if bucket is not None and _is_gpu(bucket.target) else ""
     if measured_gpu:
         counts.setdefault(measured_gpu, 0)
@@ -262,7 +262,7 @@ def _kernel_rows(
     """Return the kernels of the ranking's graph, those in use first by their rank, or all kernels
     without a ranking (6 queries)."""
     measured = _kernel_times(node_buckets, bucket)
-    built = Build.objects.filter(target=target, state=State.DONE).order_by("created_at", "pk")
+    built = Build.objects.filter(WITH_FIGURES, target=target).order_by("created_at", "pk")
     resources: dict[int, dict[str, Any]] = {  # of the latest build of each kernel
         kernel: {"target": target, "resource_use": resource_use(figures, target)}
         for kernel, figures in (built.values_list("kernel", "resources") if target else ())

@@ -30,8 +30,10 @@ from codegen_app.tuning.queries.modelled_candidates import BoardSizes, ModelledT
 from codegen_app.tuning.queries.ranking import Call, RankedKernel, kernel_ranking
 from codegen_app.web.row import build_row
 from codegen_app.workers.models import State
+from scheduler import targets
 from scheduler.codegen.languages import language_of
 from scheduler.errors import Stage
+from scheduler.isa.occupancy import rules_of
 from scheduler.track.ratios import MedianRatio, ratio_of_sums
 from scheduler.tuning.ledger import CandidateState
 
@@ -389,7 +391,7 @@ def _candidates(
         for use in uses
         if use.is_default
         for build in builds[use.kernel_id]
-        if build.state == State.DONE
+        if build.has_figures
     }
     measured = {
         kernel: row for (_, kernel), row in serving.measurements([node], bucket, kernels).items()
@@ -417,7 +419,7 @@ def _candidates(
         build_states: list[BuildState] = []
         for build in built:
             compare, reference = "", default.get(build.target)
-            if build.state == State.DONE and reference not in (None, build.pk):
+            if build.has_figures and reference not in (None, build.pk):
                 compare = f"{reverse('compare')}?build={reference}&build={build.pk}"
             build_states.append(build_row(BuildState, build, compare=compare))
         timing = _timing(measured[pk]) if pk in measured else None
@@ -485,11 +487,13 @@ def _failure(rejections: Iterable[Failure], builds: Iterable[Build]) -> Failure 
 
 
 def _resource_use(builds: Iterable[Build], target: str) -> ResourceUse | None:
-    done = [build for build in builds if build.state == State.DONE]
-    # Without times on a GPU, use the target that the list of kernels uses (its
-    # ``_default_target``).
-    ranked = sorted(done, key=lambda build: (build.target == target, build.target), reverse=True)
-    uses = (resource_use(build.resources, build.target) for build in ranked)
+    """Return the use on the target of the times if it is a GPU (figures of another one beside them
+    mislead), else on the last target by name."""
+    usable = [build for build in builds if build.has_figures]
+    if target and rules_of(targets.find(target)) is not None:
+        usable = [build for build in usable if build.target == target]
+    usable.sort(key=lambda build: build.target, reverse=True)
+    uses = (resource_use(build.resources, build.target) for build in usable)
     return next((use for use in uses if use is not None), None)
 
 
