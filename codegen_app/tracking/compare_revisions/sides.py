@@ -26,7 +26,8 @@ _LONGEST_NAME = 500
 class ComparedSide:
     """One side. ``text`` is the requested text, ``name`` the resolved revision (or run), ``keys``
     its rows: one commit may have been sent on several branches. ``at`` is when the revision was
-    made or the run began; None if unknown. ``is_trunk`` says whether a history leads up to it."""
+    made or the run began; None if unknown. ``is_trunk`` says whether a history leads up to it;
+    ``commit``, ``author``, ``merge_base`` and ``pull_request`` are as sent with it."""
 
     text: str
     name: str
@@ -37,6 +38,10 @@ class ComparedSide:
     run: int | None = None
     run_url: str = ""
     is_trunk: bool = True
+    commit: str = ""
+    author: str = ""
+    merge_base: str = ""
+    pull_request: str = ""
 
     @property
     def title(self) -> str:
@@ -196,6 +201,10 @@ def _make_side(
             f" ({_name_list(repositories)}): specify the repository"
         )
     moments = [row.at for row in rows if row.at]
+    first = {
+        name: next(filter(None, (getattr(row, name) for row in rows)), "")
+        for name in ("subject", "author", "merge_base", "pull_request")
+    }
     return ComparedSide(
         text=text,
         name=rows[0].name,
@@ -204,6 +213,10 @@ def _make_side(
         at=min(moments, default=None),
         keys=tuple(row.pk for row in rows),
         is_trunk=any(row.is_trunk for row in rows),
+        commit=first["subject"],
+        author=first["author"],
+        merge_base=first["merge_base"],
+        pull_request=first["pull_request"],
     )
 
 

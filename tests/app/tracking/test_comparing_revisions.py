@@ -451,6 +451,31 @@ def test_there_is_something_to_choose_from(reader: Client) -> None:
     assert "No revision, branch or run matches “zzz”" in empty
 
 
+def test_a_pull_request_is_one_click_from_its_verdict(reader: Client) -> None:
+    branches()
+    Revision.objects.filter(branch="topic").update(
+        is_trunk=False, merge_base="main3", pull_request="831", subject="Use wider tiles"
+    )
+    [topic] = [one for one in side_choices_page("831").choices if one.kind == "branch"]
+    assert topic.of == "newest of 2 revisions, pull request 831"
+    assert {one.base_url for one in side_choices_page("main").choices} == {""}
+    page = reader.get(topic.base_url).content.decode()
+    for text in ("1 slower", "of 1 series, most", "Use wider tiles", "831", "1.100"):
+        assert text in page, text
+    assert "is not the merge base" not in page
+    page = reader.get("/compare/revisions?before=branch:main&after=branch:topic").content.decode()
+    assert "Before is not the merge base main3" in page
+    assert topic.base_url.replace("&", "&amp;") in page
+
+
+def test_the_verdict_is_that_of_all_series_whatever_is_displayed(reader: Client) -> None:
+    branches()
+    address = "/compare/revisions?before=main0&after=topic4"
+    assert "1 slower" in reader.get(f"{address}&status=same").content.decode()
+    address = "/compare/revisions?before=main0&after=main5"
+    assert "No series is slower" in reader.get(address).content.decode()
+
+
 def test_a_revision_that_is_called_as_a_branch_is_can_be_chosen() -> None:
     store(point("mm", 1000, revision("branch:x")), point("mm", 1000, revision("v2", 1)))
     texts = [one.text for one in side_choices_page().choices if one.kind == "revision"]

@@ -304,7 +304,7 @@ def test_pages_and_messages_name_the_machine(channel: Channel, ada: User, client
     assert {(row["machine"], row["machine_url"]) for row in rows} == {
         ("host-1", f"/alerts/{alert.pk}")
     }
-    assert "set aside: host-1" in client.get("/series").content.decode()
+    assert "host-1 changed: its points are set aside" in client.get("/series").content.decode()
 
 
 def test_a_channel_selects_machines_and_their_series() -> None:

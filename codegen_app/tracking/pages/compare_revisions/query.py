@@ -7,23 +7,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.contrib.postgres.aggregates import BoolOr
 from django.db import connection
 from django.db.models import Count, Exists, F, Max, OuterRef, Q
 from django.urls import reverse
 
 from codegen_app.tracking.compare_revisions.comparison import (
     DEFAULT_SETTINGS,
+    STATUS_NAMES,
     Grouping,
     compare_sides,
 )
 from codegen_app.tracking.compare_revisions.rows import ComparedRow
-from codegen_app.tracking.compare_revisions.sides import BRANCH, RUN, ComparedSide, revision_text
+from codegen_app.tracking.compare_revisions.sides import (
+    BASE,
+    BRANCH,
+    RUN,
+    ComparedSide,
+    comparison_url,
+    revision_text,
+)
 from codegen_app.tracking.models import Datum, Revision
 from codegen_app.tuning.models import TuningRun
 from scheduler.track.compare import GroupMean
-from scheduler.track.compared_series import CompareSettings
+from scheduler.track.compared_series import CompareSettings, Status
 
 PAGE_SIZE = 100
+SLOWER = STATUS_NAMES[Status.SLOWER]
 _MAX_BRANCHES, _MAX_REVISIONS, _MAX_RUNS = 12, 40, 12
 
 # The newest change between the newest points of both sides, whichever side is older.
@@ -41,7 +51,8 @@ ORDER BY change.series_id, change.at DESC, change.id DESC
 
 @dataclass(frozen=True)
 class SideChoice:
-    """A choice for a side: its text for the address, its name, and its description."""
+    """A choice for a side: its text for the address, its name, and its description. ``base_url``
+    compares a branch with the trunk at its merge base; "" for others."""
 
     text: str
     kind: str
@@ -49,6 +60,7 @@ class SideChoice:
     of: str
     repository: str
     at: datetime | None
+    base_url: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,7 @@ class RevisionRow:
 @dataclass(frozen=True)
 class RevisionsPage:
     """A comparison and a part of its rows; or ``choices`` if a side is missing or ``problem`` says
-    what is wrong with one.
+    what is wrong with one. ``worst`` is the series with the largest slowdown, displayed or not.
 
     ``counts`` covers all series by status; ``total`` rows match the status and the words, and those
     from ``start`` on are shown. ``pairs`` of the same code gave the noise ``floor`` (0: assumed).
@@ -86,6 +98,28 @@ class RevisionsPage:
     total: int = 0
     start: int = 0
     rows: tuple[RevisionRow, ...] = ()
+    worst: ComparedRow | None = None
+
+    @property
+    def is_off_base(self) -> bool:
+        """Whether the branch after was measured at a known merge base, and before is another
+        revision."""
+        if self.before is None or self.after is None or self.after.is_trunk:
+            return False
+        is_base = self.before.text.startswith(BASE) or self.before.name == self.after.merge_base
+        return bool(self.after.merge_base) and not is_base
+
+    @property
+    def base_url(self) -> str:
+        """The comparison of the side after with the trunk at its merge base."""
+        after = self.after
+        return comparison_url(BASE, after.text, repository=after.repository) if after else ""
+
+    @property
+    def other_counts(self) -> str:
+        """The number of series of each status except slower, in words."""
+        counts = (self.counts or {}).items()
+        return ", ".join(f"{n:,} {name}" for name, n in counts if n and name != SLOWER)
 
     @property
     def previous(self) -> int | None:
@@ -113,14 +147,19 @@ def side_choices_page(find: str = "", problem: str = "", other: str = "") -> Rev
     side already chosen, which is left out."""
     branches = (
         Revision.objects.exclude(branch="")
-        .filter(branch__icontains=find)
+        .filter(Q(branch__icontains=find) | Q(pull_request__icontains=find))
         .order_by()
         .values("repository", "branch")
-        .annotate(newest=Max("at"), n=Count("pk"))
+        .annotate(
+            newest=Max("at"),
+            n=Count("pk"),
+            request=Max("pull_request"),
+            of_trunk=BoolOr("is_trunk"),
+        )
         .order_by(F("newest").desc(nulls_last=True), "branch")
     )
     revisions = Revision.objects.filter(
-        Q(name__icontains=find) | Q(branch__icontains=find)
+        Q(name__icontains=find) | Q(branch__icontains=find) | Q(subject__icontains=find)
     ).order_by(F("at").desc(nulls_last=True), "-pk")
     runs = (
         TuningRun.objects.select_related("graph")
@@ -134,15 +173,27 @@ def side_choices_page(find: str = "", problem: str = "", other: str = "") -> Rev
                 text=f"{BRANCH}{row['branch']}",
                 kind="branch",
                 title=row["branch"],
-                of=f"newest of {row['n']:,} revisions",
+                of=_branch_text(row["n"], row["request"]),
                 repository=row["repository"],
                 at=row["newest"],
+                base_url=(
+                    ""
+                    if row["of_trunk"]
+                    else comparison_url(
+                        BASE, f"{BRANCH}{row['branch']}", repository=row["repository"]
+                    )
+                ),
             )
             for row in branches[:_MAX_BRANCHES]
         ),
         *(
             SideChoice(
-                revision_text(row.name), "revision", str(row), row.branch, row.repository, row.at
+                text=revision_text(row.name),
+                kind="revision",
+                title=str(row),
+                of=": ".join(filter(None, (row.branch, row.subject))),
+                repository=row.repository,
+                at=row.at,
             )
             for row in revisions[:_MAX_REVISIONS]
         ),
@@ -161,6 +212,11 @@ def side_choices_page(find: str = "", problem: str = "", other: str = "") -> Rev
     return RevisionsPage(find, problem, tuple(choice for choice in choices if choice.text != other))
 
 
+def _branch_text(n: int, pull_request: str) -> str:
+    text = f"newest of {n:,} revision{'' if n == 1 else 's'}"
+    return f"{text}, pull request {pull_request}" if pull_request else text
+
+
 def revisions_page(
     before: str,
     after: str,
@@ -176,7 +232,10 @@ def revisions_page(
     histories), and show ``PAGE_SIZE`` rows. Raises ``UserError`` if a side cannot be found."""
     found = compare_sides(before, after, repository, grouping, settings)
     rows = found.select(status, search, within)
-    shown = found.shown(rows[start : start + PAGE_SIZE])
+    displayed = rows[start : start + PAGE_SIZE]
+    shown = found.shown([*found.select(SLOWER)[:1], *displayed])
+    worst = shown[0] if found.counts[SLOWER] else None
+    shown = shown[len(shown) - len(displayed) :]
     both = [row for row in shown if row.n_before and row.n_after]
     points = [found.newest_points(row.name) for row in both]
     sides = [[before for before, _ in points], [after for _, after in points]]
@@ -198,6 +257,7 @@ def revisions_page(
         groups=found.comparison.groups,
         total=len(rows),
         start=start,
+        worst=worst,
         rows=tuple(
             RevisionRow(
                 row,
