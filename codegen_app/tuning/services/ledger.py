@@ -100,8 +100,10 @@ def cancel(run: TuningRun, actor: AbstractBaseUser | None, why: str = "") -> boo
 
     Measurements stay. Returns False if the run was over already.
     """
+    by = f" by {actor.get_username()}" if actor is not None else ""
+    reason = f"cancelled{by}{f': {why}' if why else ''}"
     cancelled = TuningRun.objects.filter(pk=run.pk, state__in=OPEN_STATES).update(
-        state=State.CANCELLED, cancelled_at=Now(), finished_at=Now()
+        state=State.CANCELLED, cancelled_at=Now(), finished_at=Now(), reason=reason[:500]
     )
     if not cancelled:
         return False

@@ -4,7 +4,7 @@
 
 import { bindExplorer, redraw, replace } from "./explorer.js";
 
-const PARTS = ["explorer-states", "explorer-facts", "explorer-tables"];
+const PARTS = ["explorer-what", "explorer-states", "explorer-facts", "explorer-tables"];
 const AGAIN_MS = 2000;
 
 export function bindComing() {

@@ -232,7 +232,7 @@ def test_an_open_run_brings_its_plots_anew(client: Client) -> None:
     part = client.get(made.run.get_absolute_url(), headers={"HX-Request": "true"}).content.decode()
     for name in ("explorer-trials", "explorer-data"):
         assert data_of(part, name) == data_of(page, name)
-    assert part.count('hx-swap-oob="true"') == 4 and "data-plot" not in part
+    assert part.count('hx-swap-oob="true"') == 5 and "data-plot" not in part
 
 
 def test_parameters_that_are_none_are_reported(client: Client, made: TrialsWorld) -> None:

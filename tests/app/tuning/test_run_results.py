@@ -129,6 +129,31 @@ def test_too_few_samples_show_no_gain(reader: Client) -> None:
     assert "Gain over the default kernel: insufficient data." in text
 
 
+def test_the_gain_is_of_the_problems_with_enough_samples(reader: Client) -> None:
+    task = factories.task(state=State.DONE)
+    _, best = measure(task, 1000.0, 800.0)
+    finish(task, best)
+    other = factories.task(run=task.run, state=State.DONE)
+    default, second = measure(other, 5000.0, 1000.0)
+    BenchmarkResult.objects.filter(pk=default.result_id).update(samples_ns=[5000.0, 5001.0])
+    run = finish(other, second)
+    over = run_page(run.pk).over_default
+    assert over is not None
+    assert over.change is not None
+    assert (over.problems, over.before_ns, over.after_ns) == (1, 1000.0, 800.0)
+    text = " ".join(reader.get(run.get_absolute_url()).content.decode().split())
+    assert "of the time of the default kernel in 1 problem (1.000 → 0.800 µs" in text
+
+
+def test_a_cancelled_run_says_who_cancelled_it_and_why(admin_client: Client) -> None:
+    run = factories.task().run
+    url = f"{run.get_absolute_url()}/cancel"
+    assert admin_client.post(url, {"why": "the board is needed"}).status_code == 302
+    text = admin_client.get(run.get_absolute_url()).content.decode()
+    assert "Cancelled by admin: the board is needed." in text
+    assert "Nothing was measured" in text
+
+
 def test_what_a_run_replaced_is_put_back_with_a_reason(
     admin_client: Client, replaced: tuple[TuningRun, Candidate, Candidate]
 ) -> None:

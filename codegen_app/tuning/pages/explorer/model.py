@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.trials.importance import Importance
 from scheduler.tuning.trials.parameters import Parameter
 from scheduler.tuning.trials.slices import Grid, Slice
@@ -77,6 +78,11 @@ class Explorer:
     def timed(self) -> int:
         """The number of trials with a time."""
         return sum(trial.time_us is not None for trial in self.trials)
+
+    @property
+    def candidates(self) -> int:
+        """The number of candidates that no rule rejected, tried or not."""
+        return sum(self.states.values()) - self.states.get(str(CandidateState.REJECTED), 0)
 
     @property
     def fewest_n(self) -> int:

@@ -32,8 +32,9 @@ class RunSelection:
 
 @dataclass(frozen=True)
 class Gain:
-    """The best kernels of some problems beside others that the same run measured: ``change`` is the
-    sum of their medians over that of the others; None with too few samples."""
+    """The best kernels of some problems beside others that the same run measured, in those problems
+    in which both have enough samples: ``change`` is the sum of their medians over that of the
+    others; None if they have too few everywhere."""
 
     problems: int
     before_ns: float
@@ -103,8 +104,11 @@ def _run_selection(selection: Selection, previous: Selection | None) -> RunSelec
 
 
 def _gain(pairs: Sequence[_Pair]) -> Gain | None:
+    """Return the gain of the pairs with enough samples each; of all, without a ratio, if there are
+    none with enough."""
     if not pairs:
         return None
+    pairs = [pair for pair in pairs if ratio_of_sums(*([row.samples_ns] for row in pair))] or pairs
     before, after = [[pair[side] for pair in pairs] for side in (0, 1)]
     samples = [[result.samples_ns for result in side] for side in (before, after)]
     return Gain(

@@ -133,6 +133,12 @@ class RunPage:
         medians = [row.median_ns for row in self.best if row.median_ns is not None]
         return sum(medians) if medians else None
 
+    @property
+    def best_modelled_ns(self) -> float | None:
+        """The sum of the lowest modelled times of each problem; None if nothing was modelled."""
+        times = [row.modelled.time_ns.mid for row in self.best if row.modelled is not None]
+        return sum(times) if times else None
+
     @cached_property
     def replaced(self) -> tuple[BestKernel, ...]:
         """The best kernels that replaced a selected one, and can be put back."""

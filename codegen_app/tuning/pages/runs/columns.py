@@ -17,5 +17,5 @@ COLUMNS: tuple[Column[RunRow], ...] = (
     Column("device", "Device", lambda row: row.imported or row.device),
     Column("target", "Target", lambda row: row.target),
     Column("sizes", "Sizes", lambda row: format_pairs(row.bindings), Kind.CODE),
-    Column("started", "Started", lambda row: row.created_at, Kind.MOMENT),
+    Column("started", "Started", lambda row: row.started_at, Kind.MOMENT),
 )

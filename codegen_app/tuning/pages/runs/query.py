@@ -61,6 +61,7 @@ class RunRow:
     note: str
     progress: Progress
     created_at: datetime
+    started_at: datetime | None
     finished_at: datetime | None
     reason: str = ""  # for a finished run: what was not measured and why
     planned: bool = True
@@ -79,6 +80,13 @@ class RunRow:
         """The share, and the state if the run is over."""
         how_far = f"{100 * self.share:.0f} % of the work is done"
         return how_far if is_open(self.state) else f"{self.state}: {how_far}"
+
+    @property
+    def duration_s(self) -> float | None:
+        """The seconds from its start to its end; None if it did not start or is not over."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return (self.finished_at - self.started_at).total_seconds()
 
     @property
     def no_candidates(self) -> str:
@@ -102,6 +110,13 @@ class RunList:
     """The page of the latest runs."""
 
     runs: tuple[RunRow, ...]
+
+    @property
+    def by_state(self) -> str:
+        """The numbers of the listed runs by state, those that are not over first."""
+        counts = Counter(row.state for row in self.runs)
+        states = sorted(counts, key=lambda state: (not is_open(state), -counts[state]))
+        return ", ".join(f"{counts[state]} {state}" for state in states)
 
     @property
     def is_cut(self) -> bool:

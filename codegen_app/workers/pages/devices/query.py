@@ -52,10 +52,10 @@ class EnvironmentRow:
 COLUMNS: tuple[Column[EnvironmentRow], ...] = (
     Column("device", "Device", lambda row: f"{row.device_name} {row.device}"),
     Column("target", "Target", lambda row: row.target),
-    Column("emulated", "Emulated", lambda row: "emulated" if row.emulated else None, sparse=True),
+    Column("emulated", "Emulated", lambda row: "emulated" if row.emulated else None, shown=False),
     Column("compiler", "Compiler", lambda row: row.compiler),
     Column("driver", "Driver", lambda row: row.driver or None, sparse=True),
-    Column("runtime", "Runtime", lambda row: row.runtime or None, sparse=True),
+    Column("runtime", "Runtime", lambda row: row.runtime or None, sparse=True, shown=False),
     Column("units", "Compute units", lambda row: row.compute_units, Kind.WHOLE),
     Column("memory", "Memory", lambda row: row.memory_bytes / _GIB, Kind.RATIO, "GiB"),
     Column("results", "Results", lambda row: row.results, Kind.WHOLE),
@@ -114,6 +114,11 @@ class Devices:
     targets: tuple[TargetRow, ...]
     kiln: str  # the version that serves the page
     generator: str  # the kernel generator's version: remote workers need the same
+
+    @property
+    def online(self) -> int:
+        """The number of workers that are online."""
+        return sum(worker.alive for worker in self.workers)
 
     @property
     def absences(self) -> tuple[Absence, ...]:
