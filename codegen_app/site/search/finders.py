@@ -19,7 +19,7 @@ from codegen_app.graphs.models import Graph, GraphNode, TemplateNode
 from codegen_app.kernels.models import GeneratedKernel
 from codegen_app.site.api.urls import openapi
 from codegen_app.site.pages.api.query import api_page
-from codegen_app.site.search.model import Hit
+from codegen_app.site.search.model import Hit, has_words
 from codegen_app.tuning.models import TuningRun
 from codegen_app.web import navigation
 from codegen_app.web.pages.glossary.query import glossary
@@ -33,7 +33,7 @@ _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 
 def graphs(query: str, limit: int) -> list[Hit]:
     """Find graphs by name or the beginning of the digest."""
-    matching = Q(name__icontains=query) | _digest("digest", query)
+    matching = has_words(query, "name__icontains") | _digest("digest", query)
     rows = Graph.objects.only("name", "digest", "node_count")
     return [
         Hit("graph", row.name, row.get_absolute_url(), f"{row.node_count} nodes, {row.digest[:12]}")
@@ -42,8 +42,8 @@ def graphs(query: str, limit: int) -> list[Hit]:
 
 
 def scheduled(query: str, limit: int) -> list[Hit]:
-    """Find scheduled nodes by name, op, or the words of their problem."""
-    matching = Q(op__icontains=query) | Q(name__istartswith=query)
+    """Find scheduled nodes by name and op."""
+    matching = has_words(query, "op__icontains", "name__istartswith")
     rows = TemplateNode.objects.select_related("graph").only("name", "op", "kind", "graph__name")
     return [
         Hit("node", f"{row.name} {row.op}", row.get_absolute_url(), f"{row.kind} of {row.graph}")
@@ -53,7 +53,7 @@ def scheduled(query: str, limit: int) -> list[Hit]:
 
 def graph_nodes(query: str, limit: int) -> list[Hit]:
     """Find calls of models by name or op."""
-    rows = GraphNode.objects.filter(Q(name__icontains=query) | Q(target__icontains=query))
+    rows = GraphNode.objects.filter(has_words(query, "name__icontains", "target__icontains"))
     nodes = rows.select_related("graph").order_by("-pk")
     return [
         Hit(
@@ -92,7 +92,9 @@ def _distinct_hits(field: str, kind: str, query: str, limit: int) -> list[Hit]:
 def kernels(query: str, limit: int) -> list[Hit]:
     """Find kernels by name, template, or the beginning of the source hash."""
     matching = (
-        Q(name__icontains=query) | Q(template__iexact=query) | _digest("source_digest", query)
+        has_words(query, "name__icontains")
+        | Q(template__iexact=query)
+        | _digest("source_digest", query)
     )
     rows = GeneratedKernel.objects.filter(matching).order_by("-pk")
     return [

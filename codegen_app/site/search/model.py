@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from django.db import OperationalError, connection, transaction
+from django.db.models import Q
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,15 @@ class Finder:
     title: str
     find: Callable[[str, int], list[Hit]]
     asks_database: bool = True
+
+
+def has_words(query: str, *lookups: str) -> Q:
+    """Match the rows in which every word of the query is found by one of the lookups
+    (``name__icontains``)."""
+    matching = Q()
+    for word in query.split():
+        matching &= Q(*((lookup, word) for lookup in lookups), _connector=Q.OR)
+    return matching
 
 
 _QUERY_CANCELED = "57014"  # PostgreSQL's query_canceled

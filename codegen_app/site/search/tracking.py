@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 from django.urls import reverse
 
-from codegen_app.site.search.model import Hit
+from codegen_app.site.search.model import Hit, has_words
 from codegen_app.tracking.compare_revisions.sides import comparison_url, revision_text
 from codegen_app.tracking.models import Alert, Change, Revision, Series
 from codegen_app.tuning.models import Environment
@@ -22,7 +22,7 @@ _ALERT = re.compile(r"(?:alert\s*)?#?(\d{1,18})", re.IGNORECASE)
 
 def series(query: str, limit: int) -> list[Hit]:
     """Find series by problem."""
-    rows = Series.objects.filter(problem__icontains=query).order_by("-pk")
+    rows = Series.objects.filter(has_words(query, "problem__icontains")).order_by("-pk")
     return [
         Hit(
             "series",

@@ -48,6 +48,8 @@ def test_everything_is_found_by_what_people_call_it(world: World) -> None:
         (graph.digest[:8], "graphs", graph.get_absolute_url()),
         ("op0", "nodes", world.nodes[0].get_absolute_url()),
         (kernel.name[5:], "kernels", kernel.get_absolute_url()),
+        (" ".join(kernel.name.split("_")[::-1]), "kernels", kernel.get_absolute_url()),
+        (f"op0 {world.nodes[0].op}", "nodes", world.nodes[0].get_absolute_url()),
         ("layers.0.mlp", "modules", f"{graph.get_absolute_url()}?node=gelu_0"),
         ("gelu_0", "graph_nodes", f"{graph.get_absolute_url()}?node=gelu_0"),
         (f"run {run.pk}", "runs", run.get_absolute_url()),
