@@ -22,6 +22,7 @@ _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("People", ("Identity", "ApiToken", "AuditEntry")),
 )
 _OURS = "codegen_app"
+_TITLES = {"auth": "Users and groups", "axes": "Login attempts"}
 
 
 class KilnAdminSite(admin.AdminSite):
@@ -36,6 +37,8 @@ class KilnAdminSite(admin.AdminSite):
     ) -> list[dict[str, Any]]:
         """Return the applications with their models; ours in groups if all are requested."""
         found = super().get_app_list(request, app_label)
+        for app in found:
+            app["name"] = _TITLES.get(app["app_label"], app["name"])
         if app_label is not None:
             return found
         ours = next((app for app in found if app["app_label"] == _OURS), None)

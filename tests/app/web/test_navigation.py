@@ -86,3 +86,10 @@ def test_the_login_page_has_no_numbers(client: Client) -> None:
     page = client.get("/login/").content.decode()
     assert 'class="topbar"' in page
     assert "Open regressions" not in page
+
+
+def test_the_login_page_has_no_breadcrumbs(client: Client) -> None:
+    """The address of the page to return to is not a neighbour."""
+    page = client.get("/login/?next=/import").content.decode()
+    assert "Breadcrumbs" not in page
+    assert "This page requires login" in page
