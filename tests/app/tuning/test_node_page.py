@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils.html import strip_tags
 
 from codegen_app.graphs.models import GraphNode
+from codegen_app.kernels.models import KernelUse
 from codegen_app.tuning.models import BenchmarkResult, Selection
 from codegen_app.tuning.pages.node.query import node_page
 from scheduler.tuning.work import Work
@@ -64,6 +65,21 @@ def test_the_default_is_compared_if_another_kernel_is_selected(
     assert page.default.ratio is None  # three samples
     text = answer(reader, large.nodes[0].get_absolute_url())
     assert "Default, second" in text
+
+
+def test_a_kernel_tried_for_another_node_with_the_same_problem_is_a_candidate(
+    reader: Client, large: World
+) -> None:
+    """Tuning and imports record what they try for the first node of a problem."""
+    first, second = large.nodes
+    assert first.problem == second.problem
+    KernelUse.objects.filter(template_node=second, kernel__in=large.kernels[:2]).delete()
+    Selection.objects.update(kernel=large.kernels[1])
+    rows = node_page(second.pk).candidates
+    assert [row.kernel for row in rows] == [row.kernel for row in node_page(first.pk).candidates]
+    text = answer(reader, second.get_absolute_url())
+    assert f"129.0 µs median of {large.kernels[1].name}, selected" in text
+    assert "Not measured" not in text
 
 
 def test_a_node_without_a_time_says_its_lower_bound(reader: Client, large: World) -> None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import Count, Q
@@ -207,10 +208,7 @@ class NodePage:
     @property
     def fastest(self) -> CandidateRow | None:
         """The candidate with the lowest median in the page's bucket."""
-        timed = [
-            (row.timing.time.value, row.position, row) for row in self.candidates if row.timing
-        ]
-        return min(timed)[2] if timed else None
+        return _fastest(self.candidates)
 
     @property
     def shown(self) -> CandidateRow | None:
@@ -222,12 +220,8 @@ class NodePage:
     @property
     def second(self) -> CandidateRow | None:
         """The fastest measured candidate after the one of the headline."""
-        timed = [
-            (row.timing.time.value, row.position, row)
-            for row in self.candidates
-            if row.timing and row is not self.shown
-        ]
-        return min(timed)[2] if timed else None
+        shown = self.shown
+        return _fastest(row for row in self.candidates if row is not shown)
 
     @property
     def model_lines(self) -> tuple[Mapping[str, Any], ...]:
@@ -373,13 +367,20 @@ def _candidates(
     node: TemplateNode, known: serving.NodeBuckets, bucket: serving.Bucket | None
 ) -> tuple[BoardSizes | None, tuple[CandidateRow, ...]]:
     """Return the kernels for this node, with builds, times in a bucket, modelled times (with their
-    board and sizes) and rejections (6 queries)."""
-    uses = list(
-        KernelUse.objects.filter(template_node=node)
+    board and sizes) and rejections (6 queries). A kernel that was tried for another node of the
+    graph with the same problem is a candidate here, too: its time is this node's."""
+    same_problem = Q(template_node__graph=node.graph_id, template_node__problem=node.problem_id)
+    of_kernels = (
+        KernelUse.objects.filter(
+            same_problem if node.problem_id is not None else Q(template_node=node)
+        )
+        .annotate(of_other=~Q(template_node=node))
         .select_related("kernel")
         .defer("kernel__source", "metadata_comment", "line_origins")
-        .order_by("position")
+        .order_by("kernel_id", "of_other", "pk")
+        .distinct("kernel_id")
     )
+    uses = sorted(of_kernels, key=lambda use: (use.position, use.pk))
     kernels = [use.kernel_id for use in uses]
     builds: dict[int, list[Build]] = defaultdict(list)
     for build in Build.objects.filter(kernel__in=kernels).only(
@@ -431,7 +432,7 @@ def _candidates(
         elif failure is not None:
             outcome, ended_at = failure.outcome, failure.at
         if ended_at is not None:
-            ended[use.position] = ended_at
+            ended[pk] = ended_at
         row = CandidateRow(
             position=use.position,
             language=language_of(use.kernel.source_file),
@@ -452,9 +453,16 @@ def _candidates(
             ratio=_ratio(headline, measured.get(pk)),
         )
         rows.append(row)
-    by_time = sorted(ended, key=lambda position: (ended[position], position))
-    order = {position: number for number, position in enumerate(by_time, start=1)}
-    return modelled_at, tuple(replace(row, order=order.get(row.position)) for row in rows)
+    by_time = sorted((pk for pk in kernels if pk in ended), key=ended.__getitem__)
+    order = {pk: number for number, pk in enumerate(by_time, start=1)}
+    return modelled_at, tuple(
+        replace(row, order=order.get(pk)) for pk, row in zip(kernels, rows, strict=True)
+    )
+
+
+def _fastest(rows: Iterable[CandidateRow]) -> CandidateRow | None:
+    timed = [(row.timing.time.value, row.position, row) for row in rows if row.timing]
+    return min(timed, key=itemgetter(0, 1))[2] if timed else None
 
 
 def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iterable[Failure]]:
