@@ -10,6 +10,7 @@ import hashlib
 import json
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -118,10 +119,7 @@ def graph_bundle(graph: Graph, times: str = "") -> BundleRequest:
     served |= chosen.selected
     smaller = (name for sizes in chosen.smaller for name in sizes.selected.values())
     names = {*served.values(), *smaller}
-    requested = _bundle_request(graph, times, chosen, None, sorted(names))
-    if not requested.targets:
-        raise UserError(f"{graph.name}: no target has a build of every kernel yet")
-    return requested
+    return _bundle_request(graph, times, chosen, None, sorted(names))
 
 
 def kernel_bundle(use: KernelUse) -> BundleRequest:
@@ -141,6 +139,8 @@ def _bundle_request(
 ) -> BundleRequest:
     known = _latest_builds(names)
     complete = _common_targets(known, names)
+    if not complete and use is None:
+        raise _incomplete(graph, known, names)
     included = {key: build for key, build in sorted(known.items()) if key[1] in complete}
     node = use.template_node.name if use else ""
     contents = (
@@ -180,7 +180,7 @@ def write(requested: BundleRequest, out: IO[bytes], progress: Progress = lambda 
         known = _latest_builds(names)
         complete = _common_targets(known, names)
         if not complete:
-            raise UserError(f"{requested.graph.name}: no target has a build of every kernel yet")
+            raise _incomplete(requested.graph, known, names)
         manifest = replace(generated.manifest(), targets=complete)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
 
@@ -273,6 +273,15 @@ def _common_targets(known: Iterable[tuple[str, str]], names: Sequence[str]) -> t
     return tuple(
         target for target in targets.names() if all((name, target) in built for name in names)
     )
+
+
+def _incomplete(graph: Graph, known: Iterable[tuple[str, str]], names: Sequence[str]) -> UserError:
+    """Return the error for kernels that no target has a build of each of."""
+    line = f"{graph.name}: no target has a build of every kernel yet"
+    built = Counter(target for _, target in known)
+    for target, count in built.most_common(1):
+        line += f"; {count} of {len(names)} are built for {target}"
+    return UserError(f"{line}: tune the graph, or build each kernel on its page")
 
 
 def _files_of(builds: Sequence[int]) -> Iterable[tuple[str, bytes | str]]:

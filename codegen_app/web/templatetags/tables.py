@@ -28,11 +28,16 @@ _CLASSES = {Kind.CODE: _CODE, Kind.KERNEL: _CODE}
 
 @register.inclusion_tag("web/table/bar.html", takes_context=True)
 def table_bar(
-    context: Context, table: Table[Any], example: str = "", label: str = "", beside: str = ""
+    context: Context,
+    table: Table[Any],
+    example: str = "",
+    label: str = "",
+    beside: str = "",
+    counted: bool = True,
 ) -> dict[str, Any]:
-    """The filter, the choice of columns, the number of rows, and the TSV link. ``label`` is the
-    filter's name for screen readers; ``beside`` is the name of the page's own filter, which the key
-    f focuses instead if there is one."""
+    """The filter, the choice of columns, the number of rows if ``counted``, and the TSV link.
+    ``label`` is the filter's name for screen readers; ``beside`` is the name of the page's own
+    filter, which the key f focuses instead if there is one."""
     request = context["request"]
     chosen = {column.key for column in table.chosen}
     return {
@@ -40,6 +45,7 @@ def table_bar(
         "example": example,
         "label": label,
         "beside": beside,
+        "counted": counted,
         "key": "" if beside else ". Key f",
         "columns": [(column, column.key in chosen) for column in table.columns],
         "request": request,

@@ -108,7 +108,7 @@ def test_a_graphs_bundle_has_every_kernel_for_the_targets_that_all_are_built_for
 ) -> None:
     address = f"/graphs/{prepared.pk}/bundle.zip"
     page = reader.get(address, follow=True).content.decode()
-    assert "no target has a build of every kernel yet" in page
+    assert "no target has a build of every kernel yet: tune the graph" in page
     defaults = KernelUse.objects.filter(template_node__graph=prepared, is_default=True)
     kernels = {use.kernel for use in defaults}
     for kernel in kernels:

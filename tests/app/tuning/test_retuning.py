@@ -78,6 +78,15 @@ def test_what_was_pointed_at_is_confirmed_and_then_begins(tuner: Client, world: 
     assert "s0=16" in page, "the sizes of the latest run"
     assert new_runs(world) == []
 
+    modelled = TuningRun.objects.create(
+        graph=world.graph, device="model:MI300X", target="gfx942", planned_at=timezone.now()
+    )
+    page = tuner.get(f"/retune?node={node.pk}").content.decode()
+    assert re.search(r'value="cpu"[^>]* checked', page), "a modelled run is not the usual choice"
+    again = tuner.get(modelled.get_absolute_url()).content.decode()
+    assert f"/retune?run={modelled.pk}&amp;target=model%3AMI300X" in again
+    modelled.delete()
+
     answer = tuner.post("/retune", {**FORM, "node": [node.pk], "sizes": "s0=8"})
     (run,) = new_runs(world)
     assert answer.headers["Location"] == run.get_absolute_url()

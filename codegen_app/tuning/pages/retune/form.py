@@ -14,6 +14,7 @@ from codegen_app.tuning.services.run_requests import MAX_PRIORITY
 from codegen_app.web.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
 from scheduler.ir.bindings import format_bindings
 from scheduler.runtime.devices import modelled_devices
+from scheduler.targets.modelled import DEVICE_PREFIX
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
@@ -97,10 +98,13 @@ class RetuneForm(forms.Form):
         subjects: Sequence[Subject],
         initial_targets: Sequence[str] = (),
     ) -> None:
-        """Without ``initial_targets``, that of the graph's latest run is chosen at first."""
-        runs = subjects[0].graph.tuning_runs.filter(imported=None) if subjects else None
-        latest = runs.order_by("-pk").first() if runs is not None else None
-        target, sizes = "cpu", {}
+        """Without ``initial_targets``, that of the graph's latest run is chosen at first: of a
+        measured one, if there is any."""
+        target, sizes, latest = "cpu", {}, None
+        if subjects:
+            runs = subjects[0].graph.tuning_runs.filter(imported=None).order_by("-pk")
+            measured = runs.exclude(device__startswith=DEVICE_PREFIX)
+            latest = measured.first() or runs.first()
         if latest is not None:
             target = latest.device if latest.is_modelled else latest.target
             sizes = latest.bindings

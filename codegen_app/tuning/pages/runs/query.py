@@ -100,6 +100,11 @@ class RunRow:
         return "Waiting to be planned: a worker lists the candidates."
 
     @property
+    def measured_on(self) -> str:
+        """The choice of the tuning form that measures where this run did."""
+        return self.device if self.modelled else self.target
+
+    @property
     def done_word(self) -> str:
         """The participle for its candidates: modelled or measured."""
         return "modelled" if self.modelled else "measured"
