@@ -165,7 +165,10 @@ def test_a_preparation_is_cancelled_and_starts_again_with_the_same_file(client: 
     assert client.post(f"/graphs/{graph.pk}/cancel").headers["Location"] == "/import"
     graph.refresh_from_db()
     assert graph.state == State.CANCELLED
-    assert "/cancel" not in client.get("/import").content.decode()
+    page = client.get("/import").content.decode()
+    assert "/cancel" not in page
+    assert "import the file again to prepare it" in page
+    assert "Import its file again" in client.get(graph.get_absolute_url()).content.decode()
     sent(client, content, "a.pt2")
     graph.refresh_from_db()
     assert graph.state == State.QUEUED

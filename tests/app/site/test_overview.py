@@ -161,6 +161,7 @@ def test_an_empty_site_teaches_the_first_three_steps(reader: Client, tuner: Clie
 
 def test_the_steps_go_on_with_what_was_done(tuner: Client) -> None:
     graph = factories.graph(name="fresh")
+    assert "Times on this site: none yet" in " ".join(tuner.get("/").content.decode().split())
     page = overview()
     assert [step.is_done for step in page.first_steps] == [True, True, False]
     assert page.next_step is not None
@@ -257,6 +258,7 @@ def test_the_sum_names_what_it_lacks(tuned: World, reader: Client) -> None:
 def test_open_work_says_how_far_it_is(tuned: World, reader: Client) -> None:
     """A run of the world is open, and a graph waits for its preparation."""
     fresh = factories.graph(name="fresh")
+    assert {row.kind.name for row in overview().kinds} == {"emulated"}
     rows = {row.subject: row for row in overview().work}
     assert (rows["fresh"].url, rows["fresh"].state, rows["fresh"].text) == (
         fresh.get_absolute_url(),

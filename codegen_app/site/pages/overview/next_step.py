@@ -62,7 +62,7 @@ def first_steps(summary: OverviewSummary | None) -> tuple[FirstStep, ...]:
             "Kiln generates several kernels for each node and compiles them.",
             "kiln manage import_graph model.pt2",
             reverse("import"),
-            "Drop the file here",
+            "Import a file",
             permissions.IMPORT,
         ),
         FirstStep(

@@ -54,8 +54,8 @@ class OfferedGraph:
 class Overview:
     """The first page. ``summary`` is that of the requested graph, else of the default one
     (``featured_graph``); ``offered`` is set if another was requested. ``first_steps`` are those of
-    a site without any time. ``regression`` is one to read first, ``run`` the newest finished run
-    with measurements."""
+    a site without any time. ``kinds`` are the kinds of figures that the site has. ``regression`` is
+    one to read first, ``run`` the newest finished run with measurements."""
 
     summary: OverviewSummary | None
     offered: OfferedGraph | None
@@ -99,7 +99,7 @@ def overview(graph: int | None = None) -> Overview:
     return Overview(
         summary=summary,
         offered=_offered_graph(rows, offered, summary),
-        kinds=kinds_here(),
+        kinds=tuple(row for row in kinds_here() if row.sources),
         regression=explained_regression(changes.worst_regressions),
         run=next((run for run in runs if not is_open(run.state) and run.progress.done), None),
         work=work_in_progress(rows, runs, is_worker_online=is_worker_online),
