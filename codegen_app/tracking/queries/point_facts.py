@@ -125,6 +125,7 @@ _READINGS = {
     "ecc_corrected": ("corrected ECC errors", ""),
     "ecc_uncorrected": ("uncorrected ECC errors", ""),
 }
+_CLOCKS = {"sm": "SM", "gpu": "GPU"}
 _ATTRIBUTES = {
     INSTRUCTIONS_DIGEST: "instruction hash",
     HEADERS: "header hash",
@@ -137,7 +138,8 @@ def _clock_text(name: str, value: Any) -> tuple[str, str]:
         return name, _text(value)
     if name.startswith("throttled_"):
         return f"throttled by {name.removeprefix('throttled_')}", f"{value:.0%} of samples"
-    return name.removesuffix("_mhz").replace("_", " "), f"{value:g} MHz"
+    title = name.removesuffix("_mhz").removesuffix("_clock").replace("_", " ")
+    return f"{_CLOCKS.get(title, title)} clock", f"{value:g} MHz"
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -463,9 +463,12 @@ def test_a_pull_request_is_one_click_from_its_verdict(reader: Client) -> None:
     for text in ("1 slower", "of 1 series, most", "Use wider tiles", "831", "1.100"):
         assert text in page, text
     assert "is not the merge base" not in page
+    Revision.objects.update(repository="https://github.com/team/kernels")
     page = reader.get("/compare/revisions?before=branch:main&after=branch:topic").content.decode()
+    for link in ("commit/topic4", "pull/831", "compare/main5...topic4"):
+        assert f'href="https://github.com/team/kernels/{link}"' in page, link
     assert "Before is not the merge base main3" in page
-    assert topic.base_url.replace("&", "&amp;") in page
+    assert "before=base%3A&amp;after=branch%3Atopic" in page
 
 
 def test_the_verdict_is_that_of_all_series_whatever_is_displayed(reader: Client) -> None:

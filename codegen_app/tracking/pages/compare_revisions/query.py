@@ -28,6 +28,7 @@ from codegen_app.tracking.compare_revisions.sides import (
     revision_text,
 )
 from codegen_app.tracking.models import Datum, Revision
+from codegen_app.tracking.queries.revision_links import revision_links
 from codegen_app.tuning.models import TuningRun
 from scheduler.track.compare import GroupMean
 from scheduler.track.compared_series import CompareSettings, Status
@@ -72,6 +73,18 @@ class RevisionRow:
 
 
 @dataclass(frozen=True)
+class SideLinks:
+    """The web pages of the commits and pull requests of both sides, and of the commits between; ""
+    where unknown."""
+
+    before: str
+    before_pull_request: str
+    after: str
+    after_pull_request: str
+    diff: str
+
+
+@dataclass(frozen=True)
 class RevisionsPage:
     """A comparison and a part of its rows; or ``choices`` if a side is missing or ``problem`` says
     what is wrong with one. ``worst`` is the series with the largest slowdown, displayed or not.
@@ -99,6 +112,7 @@ class RevisionsPage:
     start: int = 0
     rows: tuple[RevisionRow, ...] = ()
     worst: ComparedRow | None = None
+    links: SideLinks | None = None
 
     @property
     def is_off_base(self) -> bool:
@@ -228,8 +242,8 @@ def revisions_page(
     within: str = "",
     start: int = 0,
 ) -> RevisionsPage:
-    """Compare two revisions by their names (9 queries; 10 for a branch against its base; 4 more for
-    histories), and show ``PAGE_SIZE`` rows. Raises ``UserError`` if a side cannot be found."""
+    """Compare two revisions by their names (11 queries; 12 for a branch against its base; 4 more
+    for histories), and show ``PAGE_SIZE`` rows. Raises ``UserError`` if a side cannot be found."""
     found = compare_sides(before, after, repository, grouping, settings)
     rows = found.select(status, search, within)
     displayed = rows[start : start + PAGE_SIZE]
@@ -258,6 +272,7 @@ def revisions_page(
         total=len(rows),
         start=start,
         worst=worst,
+        links=_side_links(found.before, found.after),
         rows=tuple(
             RevisionRow(
                 row,
@@ -265,4 +280,23 @@ def revisions_page(
             )
             for row in shown
         ),
+    )
+
+
+def _side_links(before: ComparedSide, after: ComparedSide) -> SideLinks | None:
+    """Return the links of two revisions (2 queries); None for a run."""
+    revisions = Revision.objects.in_bulk([*before.keys, *after.keys])
+    if not before.keys or not after.keys:
+        return None
+    links = revision_links(revisions.values())
+    old, new = (
+        max((revisions[key] for key in side.keys), key=lambda row: bool(row.pull_request))
+        for side in (before, after)
+    )
+    return SideLinks(
+        before=links.commit(old),
+        before_pull_request=links.pull_request(old),
+        after=links.commit(new),
+        after_pull_request=links.pull_request(new),
+        diff=links.diff(old, new),
     )

@@ -50,6 +50,7 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
         base = page.before
         text = revision_text(base.name) if base.text.startswith(BASE) else base.text
         swapped = replace_query(request, before=page.after.text, after=text, start="")
+    links = page.links
     box = "search" if page.after else "find"  # the form's field, of which the others are kept
     return render_page(
         request,
@@ -60,7 +61,10 @@ def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpRes
         address=address,
         status=_UNPROCESSABLE if page.problem else 200,
         side=side,  # the side to choose: the invalid or the missing one
-        sides=(("before", page.before), ("after", page.after)),
+        sides=(
+            ("before", page.before, links and links.before, links and links.before_pull_request),
+            ("after", page.after, links and links.after, links and links.after_pull_request),
+        ),
         kept=hidden_params(request.GET, [key for key in request.GET if key not in (box, "start")]),
         swapped=swapped,
         statuses=STATUSES,
