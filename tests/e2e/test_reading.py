@@ -108,7 +108,7 @@ def test_two_targets_are_compared(page: Page, world: World) -> None:
     expect(page.locator("#sides tbody tr")).to_have_count(2)
     expect(page.get_by_text("The same source.")).to_be_visible()
     # Texts of two instruction sets are not compared: what they come to stands side by side.
-    expect(page.locator("section[aria-labelledby=compare-profile]")).to_be_visible()
+    expect(page.locator("section[aria-labelledby=compare-figures]")).to_be_visible()
     expect(page.locator(".diff")).to_have_count(0)
     left = page.locator("#sides tbody tr").first.locator("td").nth(2).text_content()
     page.get_by_role("link", name="Swap sides").click()

@@ -215,12 +215,11 @@ class Panes {
       return;
     }
     if (pane !== "I" || !this.listing) return;
-    const line = await this.show(Number(number));
-    if (!line) return;
+    const line = await this.goTo(this.listing, Number(number));
     await this.known;
-    this.carets.get(this.listing).put(line);
+    if (!line || this.goals.get(this.listing) !== Number(number)) return;
     await this.pin(line.dataset.s ?? this.sourceAfter(Number(number)));
-    reveal(this.listing, line);
+    if (this.goals.get(this.listing) === Number(number)) reveal(this.listing, line);
   }
 
   // A label has no source line of its own: the next instruction's is meant.
@@ -235,7 +234,7 @@ class Panes {
     const before = this.root.querySelector(".at-peak");
     before?.classList.remove("at-peak", "on");
     const at = before ? peaks.indexOf(Number(before.id.slice(1))) : -1;
-    const line = await this.show(peaks[(at + 1) % peaks.length]);
+    const line = await this.goTo(this.listing, peaks[(at + 1) % peaks.length]);
     line?.classList.add("at-peak", "on");
   }
 }
