@@ -139,11 +139,19 @@ def test_another_environment_is_said(pair: tuple[Build, Build]) -> None:
     assert "on MI300X, the other on CPU emulation: the ratio includes" in found.words
 
 
-def test_a_side_without_a_time_is_named(world: World) -> None:
-    builds = [world.kernels[0].builds.get(target=name) for name in ("gfx942", "gfx1100")]
-    found = compare_page([build.pk for build in builds]).verdicts[0]
+def test_a_side_without_a_time_is_named(pair: tuple[Build, Build]) -> None:
+    timed(pair[0], 100.0)
+    page = compare_page([build.pk for build in pair])
+    (found,), label = page.verdicts, page.sides[1].label
     assert found.outcome is ComparisonResult.UNMEASURED
-    assert found.words == "Not measured yet: gfx1100. Measure both sides to compare them."
+    assert found.words == f"Not measured yet: {label}. Measure both sides to compare them."
+
+
+def test_two_targets_without_times_need_none(world: World) -> None:
+    """Measured or not, times on two targets are not compared."""
+    builds = [world.kernels[0].builds.get(target=name) for name in ("gfx942", "gfx1100")]
+    (found,) = compare_page([build.pk for build in builds]).verdicts
+    assert found.outcome is ComparisonResult.TARGET
 
 
 def test_times_of_two_targets_are_not_compared(pair: tuple[Build, Build]) -> None:

@@ -186,7 +186,7 @@ class Journey:
         measured = next(side for side in sides if under(side, "Target") == "gfx942")
         self.holds_the_time(measured)
         assert "emulated" in under(measured, "Measured on")
-        expect(page.get_by_label("Verdict")).to_contain_text("Not measured yet")
+        expect(page.get_by_label("Verdict")).to_contain_text("different targets")
         profile = page.locator("#profile tbody tr")
         for name, heading in (("Occupancy", "Waves"), ("Limited by", "Limiter")):
             row = cells(profile.filter(has_text=name))

@@ -141,6 +141,9 @@ def _comparison(
     times: Mapping[int, BenchmarkResult],
 ) -> TimeComparison:
     first, second = times.get(first_build.pk), times.get(build.pk)
+    if build.target != first_build.target:
+        words = f"{labels[1]} and {labels[0]} are different targets: compare how they use them."
+        return TimeComparison(build.pk, ComparisonResult.TARGET, words)
     if first is None or second is None:
         without = [name for name, row in zip(labels, (first, second), strict=True) if row is None]
         words = f"Not measured yet: {' and '.join(without)}. Measure both sides to compare them."
@@ -155,9 +158,6 @@ def _comparison(
             f"Different {what} were measured ({sizes[0]} and {sizes[1]}): not compared.",
             n=n,
         )
-    if build.target != first_build.target:
-        words = f"{labels[1]} and {labels[0]} are different targets: compare how they use them."
-        return TimeComparison(build.pk, ComparisonResult.TARGET, words, n=n)
     if min(n) < MIN_RATIO_SAMPLES:
         return TimeComparison(
             build.pk,

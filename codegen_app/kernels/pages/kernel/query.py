@@ -290,6 +290,12 @@ class KernelPage:
         return next(of_board, None)
 
     @property
+    def is_headline_modelled(self) -> bool:
+        """Whether the modelled time leads: the kernel has no time for the displayed target."""
+        is_measured = self.counting and self.build and self.counting.target == self.build.target
+        return self.modelled.shown is not None and not is_measured
+
+    @property
     def beside(self) -> tuple[int, ...]:
         """The builds offered for a comparison: the displayed one and the next."""
         complete = [build.id for build in self.builds if build.is_comparable]
