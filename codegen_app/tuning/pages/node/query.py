@@ -83,12 +83,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class BuildState:
-    """The state of a build for one target; ``compare`` links to its comparison with the
-    default's."""
+    """The state of a build for one target, and whether it has figures: it is finished, or imported
+    with its times. ``compare`` links to its comparison with the default's."""
 
     id: int
     target: str
     state: str
+    has_figures: bool
     reason: str
     compare: str
 
