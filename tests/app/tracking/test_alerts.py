@@ -387,9 +387,7 @@ def test_who_may_not_triage_sees_all_and_no_button(reader: Client) -> None:
 
 
 def test_every_page_says_how_many_regressions_are_open(reader: Client) -> None:
-    assert (
-        '<span class="count" title="Open regressions"></span>' in reader.get("/").content.decode()
-    )
+    assert 'title="Open regressions"' not in reader.get("/").content.decode()
     made.alert()
     made.alert(AlertKind.IMPROVEMENT)
     made.alert(state=AlertState.FIXED)
