@@ -7,12 +7,17 @@ from django.db.models import Q
 
 from codegen_app.kernels.models.generated_kernel import GeneratedKernel
 from codegen_app.platform.models.artifact import Artifact
-from codegen_app.workers.models.work import State, Work
+from codegen_app.workers.models.work import OPEN_STATES, State, Work
 
 #: Why a build is not work here: it came with imported times.
 ELSEWHERE = "compiled elsewhere: imported with its times"
-#: The builds with figures: compiled here, or imported with their times.
-WITH_FIGURES = Q(state=State.DONE) | Q(state=State.CANCELLED, reason=ELSEWHERE)
+#: The builds with figures: compiled here, or imported with their times, also while they are to be
+#: compiled here, too.
+WITH_FIGURES = (
+    Q(state=State.DONE)
+    | Q(state=State.CANCELLED, reason=ELSEWHERE)
+    | Q(state__in=OPEN_STATES) & ~Q(resources={})
+)
 
 
 class Build(Work):
@@ -94,6 +99,8 @@ class Build(Work):
     @property
     def has_figures(self) -> bool:
         """Whether it is one of ``WITH_FIGURES``."""
-        return self.state == State.DONE or (
-            self.state == State.CANCELLED and self.reason == ELSEWHERE
+        return (
+            self.state == State.DONE
+            or (self.state == State.CANCELLED and self.reason == ELSEWHERE)
+            or (self.state in OPEN_STATES and bool(self.resources))
         )

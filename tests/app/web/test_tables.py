@@ -10,9 +10,11 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
+from codegen_app.kernels.models import Build
 from codegen_app.tuning.models import Environment, Selection
 from codegen_app.tuning.pages.node.query import node_page
 from codegen_app.tuning.pages.run.candidate_columns import columns
+from codegen_app.workers.models import State
 from tests.app import factories
 from tests.support.pages_world import World, make_world
 
@@ -89,6 +91,17 @@ def test_registers_are_those_of_the_target_of_the_times(reader: Client, world: W
     assert re.search(r'<option value="sm_90"\s+selected>', html)
     names = re.findall(r'<th scope="col".*?>\s*<a[^>]*>(\w+)', html)
     assert "Registers" not in names and "Configuration" in names
+
+
+def test_an_imported_build_keeps_its_figures_while_it_is_compiled_here(
+    reader: Client, world: World
+) -> None:
+    before = reader.get("/kernels.json?target=gfx942").json()["kernels"]
+    Build.objects.filter(target="gfx942").update(state=State.QUEUED)
+    after = reader.get("/kernels.json?target=gfx942").json()["kernels"]
+    assert [row["resource_use"] for row in after] == [row["resource_use"] for row in before]
+    assert any(row["resource_use"] for row in after)
+    assert all(build.has_figures for build in Build.objects.filter(target="gfx942"))
 
 
 def test_the_list_sorts_by_any_column_and_says_so(reader: Client, world: World) -> None:
