@@ -49,7 +49,7 @@ def test_the_sum_names_what_it_leaves_out_and_the_hottest_kernel(
     assert "240 µs Sum of medians, 3 of 5 nodes" in text
     assert "hottest kernel: hot mm, 1 call, 80.6 %" in text
     assert large.least_ns is not None and small.least_ns is not None
-    assert f"Not in the sum: large mm (at least {large.least_ns / 1000:.1f} µs), small mm" in text
+    assert f"Not in the sum: large mm (at least {large.least_ns / 1000:.1f} µs) · small mm" in text
 
 
 def test_nodes_are_sorted_by_their_cost_and_then_by_their_lower_bound(

@@ -5,11 +5,10 @@ Each kind gives logarithms of values around 0; 1% of noise (``NOISE``) unless it
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,6 @@ Kind = Callable[[Generator, int], Array]
 
 NOISE = 0.01
 RUNS_OF_A_REVISION = 3
-RECORDED = Path(scheduler.samples.__file__).parent / "results"
 SAMPLES_OF_A_RUN = 15
 
 
@@ -126,8 +124,10 @@ def _recorded() -> tuple[Array, ...]:
     """Logarithms of each candidate's samples, around their median, without the first three: a
     kernel's first launches are warming up."""
     found = []
-    for path in sorted(RECORDED.glob("*.json.gz")):
-        content = json.loads(gzip.decompress(path.read_bytes()))
+    for path in scheduler.samples.results():
+        if path.name.startswith("history-"):
+            continue
+        content = json.loads(lzma.decompress(path.read_bytes()))
         for task in content["runs"][0]["tasks"]:
             for candidate in task["candidates"]:
                 samples = (candidate["timed"] or {}).get("samples_ns", [])
