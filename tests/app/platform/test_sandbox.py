@@ -44,7 +44,7 @@ def importer(client: Client) -> Client:
 def test_uploads_are_refused_in_a_line_that_says_how_to_mend_it(
     importer: Client, settings: Any
 ) -> None:
-    file = SimpleUploadedFile("model.pt2", b"no model")
+    file = SimpleUploadedFile("model.pt2", samples.path("llama_2layer").read_bytes())
     answer = importer.post("/import", {"file": file}, headers={"Accept": "application/json"})
     assert answer.status_code == 422
     [error] = answer.json()["errors"]
