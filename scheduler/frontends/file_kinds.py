@@ -172,9 +172,7 @@ _NOT_PYTORCH = (
     "Kiln reads only models of PyTorch. Export the same architecture in PyTorch, and import the"
     " .pt2 file."
 )
-_BUILD_AMD = (
-    "Compile it for an AMD GPU (hipcc for gfx942, without host code), and import the code object."
-)
+_BUILD_AMD = "Compile it for an AMD GPU (hipcc, without host code), and import the code object."
 _NVIDIA = (
     "Kiln models external kernels only for AMD GPUs. To measure kernels on NVIDIA GPUs, import the"
     " model and start a tuning run."

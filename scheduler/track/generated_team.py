@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
+from scheduler.targets import hopper
 from scheduler.track.generated_label import LABEL
 
 REPOSITORY = f"{LABEL}: team"
@@ -125,7 +126,7 @@ def _point(
     samples = level * np.exp(rng.normal(0, _NOISE)) * np.exp(rng.normal(0, _NOISE, 7))
     assert revision.at is not None
     return Point(
-        SeriesKey(name, {}, "sm_90", DEVICE, "nvcc", "time", "ns"),
+        SeriesKey(name, {}, hopper.GPUS[0].processor, DEVICE, "nvcc", "time", "ns"),
         value=round(float(np.median(samples)), 1),
         measured_at=revision.at,
         revision=revision,
