@@ -112,7 +112,7 @@ def test_a_single_sample_has_no_interval(reader: Client, world: World) -> None:
     for url in (
         world.run.get_absolute_url(),
         world.nodes[0].get_absolute_url(),
-        world.kernels[0].get_absolute_url(),
+        f"{world.kernels[0].get_absolute_url()}?tab=results",
         "/selections",
     ):
         html = reader.get(url).content.decode()
