@@ -13,7 +13,7 @@ from tests.support.pages_world import World
 def opened(page: Page) -> Locator:
     page.wait_for_selector("html[data-ready]")
     page.keyboard.press("Control+k")
-    box = page.get_by_role("combobox", name="Find a graph")
+    box = page.get_by_role("combobox", name="Find a page")
     expect(box).to_be_focused()
     return box
 

@@ -79,7 +79,7 @@ def example(bundle: Path) -> Example:
     ("arguments", "says"),
     [
         (["lower", "absent.pt2"], "absent.pt2"),
-        (["lower", __file__], "zip"),
+        (["lower", __file__], "Python source"),
         (["compile", MODEL, "--target", "gfx9000", "--out", "x"], "gfx9000"),
         (["compile", MODEL, "--target", "gfx942", "--out", "x", "--bind", "s70"], "SYMBOL=NUMBER"),
         (["compile", MODEL, "--target", "gfx942", "--out", "x", "--bind", "s1=4"], "s70"),

@@ -218,7 +218,7 @@ FIGURES = (
     Figure("Share %", lambda c: "100.0", ("graph", "kernels")),
     Figure("Total µs", lambda c: us(c.result.median_ns), ("kernels",)),
     Figure("Device", lambda c: c.device, ("kernel", "selections")),
-    Figure("Target", lambda c: c.run.target, ("kernel", "selections")),
+    Figure("Target", lambda c: c.run.target, ("kernel",)),
     Figure("Sizes", lambda c: c.sizes, ("kernel", "selections")),
     Figure("Measured on", lambda c: f"{c.device} {c.sizes}", ("node",)),
 )
