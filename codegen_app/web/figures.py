@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FigureKind:
-    """A kind of figure; ``name`` is the label that stands beside such figures."""
+    """A kind of figure; ``name`` is its label."""
 
     name: str
     meaning: str

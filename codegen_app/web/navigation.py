@@ -153,7 +153,7 @@ GROUPS = (
             NavPage(
                 "figures",
                 "Kinds of figures",
-                "what each label beside a figure means",
+                "what each label of a figure means",
                 aliases="measured recorded emulated modelled generated legend",
             ),
             NavPage("glossary", "Glossary", "terms of pages and errors", aliases="words help"),

@@ -1,4 +1,4 @@
-"""Charts are drawn where somebody sees them: half a megabyte is loaded for no other page."""
+"""Charts are drawn when they come into view: only then is half a megabyte loaded."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_a_measurement_on_a_gpu_is_a_point_with_its_share(reader: Client, world:
     assert row.best is not None
     assert row.best.roofline == pytest.approx(row.least_ns / 10_000.0)
     other = next(point for point in found.points if point.device == "some other board")
-    assert other.roofline is None  # nobody knows what that board could do
+    assert other.roofline is None  # the peak rates of that board are unknown
     points = {t["name"]: t for t in figure(reader, world.nodes[0].get_absolute_url())["data"]}
     point = points["measured on AMD Instinct MI300X"]
     assert point["y"] == [pytest.approx(2 * 16 * 64 * 64 / 10_000.0 / 1000)]

@@ -1,4 +1,4 @@
-"""Points take little room, whatever the order in which series get them."""
+"""Points take little room in any order of arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds side by side: figures and times of all, and the texts of one beside the first's."""
+"""Builds side by side: figures and times of all, and the texts of one next to the first's."""
 
 from __future__ import annotations
 

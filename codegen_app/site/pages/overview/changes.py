@@ -41,7 +41,7 @@ _MOVERS = f"""
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An alert that nobody has closed. ``worst`` is the largest change of its series, with its
+    """An open alert. ``worst`` is the largest change of its series, with its
     interval and n; None if later points contradicted all. ``at`` is when it happened;
     ``recovered``: its series are back at their earlier level; ``generated``: its data was
     generated, not measured. ``owner`` is its assignee, "" for none."""
