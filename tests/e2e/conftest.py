@@ -130,7 +130,7 @@ def anonymous(browser: Browser, live_server: object) -> Iterator[Page]:
 
 # Parts of a page are loaded after its load event: what is typed before that, nothing hears.
 _ANSWERS = """() => document.documentElement.dataset.ready
-    || !document.querySelector('script[type=module][src*="/js/main"]')"""
+    || !document.querySelector('script[type=module]')"""
 
 
 def _wait_until_it_answers(page: Page) -> None:
