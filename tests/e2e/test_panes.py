@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from codegen_app.kernels.models import Build
 from codegen_app.platform import artifacts
@@ -264,6 +264,26 @@ def test_a_hovered_line_can_be_seen_on_any_ground(page: Page, world: World) -> N
     line.hover()
     expect(line).to_have_class(re.compile(r"\bon\b"))
     assert line.evaluate(edge).count("inset") == 2
+
+
+def test_of_two_tabs_chosen_at_once_the_last_one_opens(page: Page, world: World) -> None:
+    """The first is slow: its section does not take the place of the second's."""
+    slow: list[Route] = []
+
+    def hold(route: Route) -> None:
+        slow.append(route)
+
+    page.route(re.compile("tab=resources&part=tab"), hold)
+    page.goto(world.kernels[0].get_absolute_url())
+    tabs = page.get_by_role("navigation", name="Details")
+    with page.expect_request(re.compile("tab=resources&part=tab")):
+        tabs.get_by_role("link", name="Resources").click()
+    tabs.get_by_role("link", name="Builds and files").click()
+    (first,) = slow
+    first.continue_()
+    expect(page.locator("#builds")).to_be_visible()
+    expect(page.locator("#resources")).to_have_count(0)
+    expect(tabs.locator("[aria-current]")).to_have_text("Builds and files")
 
 
 def test_flags_are_edited_beside_the_tabs_and_kept_after_an_error(page: Page, world: World) -> None:

@@ -8,6 +8,7 @@ const EVERY_MS = 4000;
 
 export function bindLive() {
   bindLogouts();
+  bindTabs();
   for (const region of document.querySelectorAll("[data-live]")) new Live(region).later();
 }
 
@@ -192,6 +193,15 @@ function loggedOut() {
   const place = note();
   place.say("You are logged out; this page is no longer updated. ");
   document.querySelector(".live-note:last-of-type").append(link);
+}
+
+// The tab whose section was loaded is the current one.
+function bindTabs() {
+  document.addEventListener("htmx:afterOnLoad", ({ target }) => {
+    if (!target.matches(".tabs a")) return;
+    target.closest(".tabs").querySelector("[aria-current]")?.removeAttribute("aria-current");
+    target.setAttribute("aria-current", "page");
+  });
 }
 
 // Parts that htmx replaces are told the same way that nobody is logged in.

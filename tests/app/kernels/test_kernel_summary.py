@@ -209,9 +209,9 @@ def test_each_section_has_an_address_and_comes_alone_to_a_script(
     assert re.search(rf'href="[^"]*tab={tab}#tabs"[^>]*aria-current="page"', current[0])
     query = {"tab": tab, "part": "tab"}
     part = reader.get(address, query, headers={"HX-Request": "true"}).content.decode()
-    assert part.lstrip().startswith('<div id="tabs">')
+    assert part.lstrip().startswith('<div id="tab">')
     assert "part=tab#" not in part, "its links are the page's"
-    section = page[page.index('<div id="tabs">') :]
+    section = page[page.index('<div id="tab">') :]
     titles = re.compile("<h[23][^>]*>([^<]*)")
     assert titles.findall(part) == titles.findall(section.split("<footer")[0])
 

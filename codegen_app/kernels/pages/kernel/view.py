@@ -115,7 +115,7 @@ def _part(
     else:
         awaited = address.number("waiting")
         is_over = page.build is not None and page.build.id == awaited and not page.build.is_open
-    template = {"tab": "tabs", "modelled": "modellings"}.get(part, part)
+    template = {"modelled": "modellings"}.get(part, part)
     answer = render_page(
         request,
         f"kernels/kernel/{template}.html",
